@@ -51,18 +51,18 @@ func takeAway(path string) error {
 	return unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 }
 
-func TestWhatWasUnmountedByHandWhileNobodyLookedIsMountedAgain(t *testing.T) {
+func TestAVolumeUnmountedByHandWhileTheAgentIsDownIsMountedAgain(t *testing.T) {
 	eachMountPoint(t, takeAway, func(t *testing.T, n *killedNode, should states) {
 		n.mustSettle(t, "after the unmount")
 		n.mustBe(t, should.shown[1], "after the unmount")
 	})
 }
 
-func TestAPodOfWhichSomethingWasUnmountedByHandGoes(t *testing.T) {
+func TestAPodWithAVolumeUnmountedByHandIsTornDown(t *testing.T) {
 	eachMountPoint(t, takeAway, func(*testing.T, *killedNode, states) {})
 }
 
-func TestAPodOverWhoseVolumeSomethingWasMountedByHandGoes(t *testing.T) {
+func TestAPodWithAMountByHandOverItsVolumeIsTornDown(t *testing.T) {
 	cover := func(path string) error {
 		var under unix.Stat_t
 		if err := unix.Stat(path, &under); err != nil || under.Mode&unix.S_IFMT != unix.S_IFDIR {

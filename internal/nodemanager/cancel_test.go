@@ -38,13 +38,11 @@ func (silent) Unpublish(_ context.Context, dir string) error { return volumes.Re
 func TestAPodThatIsDeletedWhileItsMountHangsGoesAtOnce(t *testing.T) {
 	pod := nodetest.PodOnNode(nodetest.SomePod)
 	api := clientWith(interceptor.Funcs{}, pod)
-	bench := newBench(t, api, api)
+	server := silent{began: make(chan struct{})}
+	bench := newBench(t, api, api, withTypes(server))
 	if err := os.RemoveAll(bench.Tree.PodDir(nodetest.SomePod)); err != nil {
 		t.Fatal(err)
 	}
-	server := silent{began: make(chan struct{})}
-	bench.Volumes = volumes.Registry{server}
-	bench.resolver.Types = bench.Volumes
 	if _, err := bench.Reconcile(t.Context(), nodetest.SomePod); err != nil {
 		t.Fatal(err)
 	}

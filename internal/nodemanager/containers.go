@@ -6,38 +6,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/container"
-	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// ensureDescribed writes down where each container of a pod sees which volume, for
-// whatever runs it, once all volumes are there. While one is known not to be, nothing is
-// written down, so that no container starts without it; while one isn't known of, as the
-// API server is down for example, what is written stays.
-func (r *Reconciler) ensureDescribed(pod *corev1.Pod, wanted *DesiredPod, states []podstatus.Progress) error {
-	known := true
-	for i, at := range states {
-		if at.Done {
+// ensureDescribed writes, for a container runtime, where each container of a pod has which
+// volume. A volume that isn't mounted withdraws the descriptions, so that no container starts
+// without it. An unresolved one, as when the API server is down, leaves them as they are.
+func ensureDescribed(tree poddir.Tree, at *pass) error {
+	resolved := true
+	for i, state := range at.states {
+		if state.Done {
 			continue
 		}
-		if wanted.Volumes[i].Unresolved == nil {
-			return r.Tree.WithdrawContainers(pod.UID)
+		if at.desired.Volumes[i].Unresolved == nil {
+			return tree.WithdrawContainers(at.pod.UID)
 		}
-		known = false
+		resolved = false
 	}
-	if !known {
+	if !resolved {
 		return nil
 	}
-	description, err := r.describe(pod, wanted)
+	common, err := describePod(tree, at)
 	if err != nil {
 		return err
 	}
-	for _, each := range container.All(pod) {
-		of, err := description.Describe(each)
+	for _, each := range container.All(at.pod) {
+		description, err := common.Describe(each)
 		if err == nil {
-			err = container.Write(r.Tree.ContainerDir(pod.UID, each.Name), of)
+			err = container.Write(tree.ContainerDir(at.pod.UID, each.Name), description)
 		}
 		if err != nil {
 			return fmt.Errorf("describing container %s: %w", each.Name, err)
@@ -46,35 +47,49 @@ func (r *Reconciler) ensureDescribed(pod *corev1.Pod, wanted *DesiredPod, states
 	return nil
 }
 
-// describe is what the containers of a pod have in common.
-func (r *Reconciler) describe(pod *corev1.Pod, wanted *DesiredPod) (container.Pod, error) {
-	places := map[string]container.Place{}
+// describePod returns what the containers of a pod have in common.
+func describePod(tree poddir.Tree, at *pass) (container.Pod, error) {
+	mounted := map[string]container.Volume{}
 	var objects []*corev1.PersistentVolume
-	for _, volume := range wanted.Volumes {
-		place, err := r.placeOf(pod.UID, volume.Resolved)
+	for _, volume := range at.desired.Volumes {
+		described, err := describeVolume(tree, at.pod.UID, volume.Resolved)
 		if err != nil {
 			return container.Pod{}, err
 		}
-		places[volume.Volume.Name] = place
+		mounted[volume.Volume.Name] = described
 		if object := volume.Resolved.PersistentVolume; object != nil {
 			objects = append(objects, object)
 		}
 	}
-	return container.Pod{Volumes: places, Groups: ownership.SupplementalGroups(pod, objects)}, nil
+	return container.Pod{Volumes: mounted, Groups: ownership.SupplementalGroups(at.pod, objects)}, nil
 }
 
-// placeOf is where a volume is on the node.
-func (r *Reconciler) placeOf(uid types.UID, resolved *resolve.ResolvedVolume) (container.Place, error) {
+func describeVolume(tree poddir.Tree, uid types.UID, resolved *resolve.ResolvedVolume) (container.Volume, error) {
 	name := resolved.Name()
-	place := container.Place{
-		Path:   r.visibleAt(uid, resolved),
-		Access: accessIn(resolved),
-		Part:   func(container string, index int) string { return r.Tree.SubPath(uid, name, container, index) },
+	described := container.Volume{
+		Path:   visibleAt(tree, uid, resolved),
+		Access: accessOf(resolved),
+		Part:   func(container string, index int) string { return tree.SubPath(uid, name, container, index) },
 	}
 	if !resolved.IsBlock() {
-		return place, nil
+		return described, nil
 	}
 	var err error
-	place.Device, err = container.NumbersOf(place.Path)
-	return place, err
+	described.Device, err = container.NumbersOf(described.Path)
+	return described, err
+}
+
+// visibleAt is the path of a volume in the pod's directory.
+func visibleAt(tree poddir.Tree, uid types.UID, resolved *resolve.ResolvedVolume) string {
+	return resolved.Plugin.Path(tree.VolumeDir(uid, resolved.Location()))
+}
+
+// accessOf is what the pod's containers may do with a volume at most: of two volumes with the
+// same claim, one may be read-only.
+func accessOf(resolved *resolve.ResolvedVolume) mount.Access {
+	claim := resolved.Volume.PersistentVolumeClaim
+	if claim != nil && claim.ReadOnly || content.IsProjected(resolved.Volume) {
+		return mount.ReadOnly
+	}
+	return resolved.Access
 }

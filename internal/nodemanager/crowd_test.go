@@ -20,17 +20,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 )
 
-// stuck is a volume type whose mounts don't return, cancelled or not, until they are let
-// go.
+// stuck is a volume type with mounts that return, cancelled or not, only when the test lets
+// them proceed.
 type stuck struct {
 	silent
 	running *atomic.Int32
-	letGo   chan struct{}
+	proceed chan struct{}
 }
 
 func (stuck) CanHandle(spec volumes.Spec) bool { return spec.Volume.NFS != nil }
@@ -38,7 +39,7 @@ func (stuck) CanHandle(spec volumes.Spec) bool { return spec.Volume.NFS != nil }
 func (s stuck) Publish(context.Context, volumes.Spec, string) error {
 	s.running.Add(1)
 	defer s.running.Add(-1)
-	<-s.letGo
+	<-s.proceed
 	return os.ErrDeadlineExceeded
 }
 
@@ -59,7 +60,7 @@ func newBusyNode(t *testing.T) *busyNode {
 	}
 	n := &busyNode{
 		pods: map[types.UID]*corev1.Pod{}, clock: clocktesting.NewFakeClock(time.Now()),
-		stuck: stuck{running: &atomic.Int32{}, letGo: make(chan struct{})},
+		stuck: stuck{running: &atomic.Int32{}, proceed: make(chan struct{})},
 	}
 	api := clientWith(interceptor.Funcs{
 		List: n.list,
@@ -81,7 +82,7 @@ func (n *busyNode) list(_ context.Context, _ client.WithWatch, list client.Objec
 	asked.ApplyOptions(options)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	uid, one := asked.FieldSelector.RequiresExactMatch(PodUIDIndex)
+	uid, one := asked.FieldSelector.RequiresExactMatch(podclaims.UIDIndex)
 	for _, pod := range n.pods {
 		if !one || pod.UID == types.UID(uid) {
 			found := list.(*corev1.PodList)
@@ -110,21 +111,21 @@ func (n *busyNode) removeAll() {
 	clear(n.pods)
 }
 
-// look has each pod looked at once, as many at a time as in an agent.
-func (n *busyNode) look(t *testing.T, uids []types.UID) {
+// reconcileAll reconciles each pod once, as many at a time as in an agent.
+func (n *busyNode) reconcileAll(t *testing.T, uids []types.UID) {
 	t.Helper()
-	turns := make(chan struct{}, concurrentPods)
-	var looks sync.WaitGroup
+	slots := make(chan struct{}, concurrentPods)
+	var running sync.WaitGroup
 	for _, uid := range uids {
-		turns <- struct{}{}
-		looks.Go(func() {
+		slots <- struct{}{}
+		running.Go(func() {
 			if _, err := n.Reconcile(t.Context(), uid); err != nil {
 				t.Error(err)
 			}
-			<-turns
+			<-slots
 		})
 	}
-	looks.Wait()
+	running.Wait()
 }
 
 // mounted counts the pods whose volume is there.
@@ -153,31 +154,31 @@ func burdenNow(t *testing.T) burden {
 	return burden{runtime.NumGoroutine(), len(files), int(memory.HeapAlloc)}
 }
 
-func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *testing.T) {
+func TestFiveHundredPodsAreServedBesideHangingVolumesWithoutALeak(t *testing.T) {
 	mounttest.NeedsRoot(t) // a published directory is root's
-	const pods, hanging, slack, slackBytes = 500, operations.LaneLimit + 50, 40, 64 << 20
+	const pods, hanging, slack, slackBytes = 500, operations.MaxRunning + 50, 40, 64 << 20
 	n := newBusyNode(t)
 	before := burdenNow(t)
 	stuckPods := n.add(hanging, "stuck", corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "silent", Path: "/"}})
-	for range operations.LaneLimit/operations.LanePlaces + 2 {
-		n.look(t, stuckPods)
-		n.clock.Step(operations.PlaceLoan)
+	for range operations.MaxRunning/operations.Slots + 2 {
+		n.reconcileAll(t, stuckPods)
+		n.clock.Step(operations.SlotTime)
 	}
-	nodetest.Eventually(t, "as many hang as may", func() bool { return n.stuck.running.Load() == operations.LaneLimit })
+	nodetest.Eventually(t, "as many hang as may", func() bool { return n.stuck.running.Load() == operations.MaxRunning })
 
 	well := n.add(pods, "well", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
-	nodetest.Eventually(t, "all others are served", func() bool { n.look(t, well); return n.mounted(well) == pods })
+	nodetest.Eventually(t, "all others are served", func() bool { n.reconcileAll(t, well); return n.mounted(well) == pods })
 	under := burdenNow(t)
-	if under.goroutines > before.goroutines+operations.LaneLimit+slack || under.files > before.files+slack || under.bytes > before.bytes+slackBytes {
+	if under.goroutines > before.goroutines+operations.MaxRunning+slack || under.files > before.files+slack || under.bytes > before.bytes+slackBytes {
 		t.Errorf("before there were %+v, and with volumes that hang there are %+v", before, under)
 	}
 
 	n.removeAll()
-	nodetest.Eventually(t, "the others go while those hang", func() bool { n.look(t, well); return n.mounted(well) == 0 })
-	close(n.stuck.letGo)
+	nodetest.Eventually(t, "the others go while those hang", func() bool { n.reconcileAll(t, well); return n.mounted(well) == 0 })
+	close(n.stuck.proceed)
 	n.operations.Wait()
 	nodetest.Eventually(t, "nothing is left", func() bool {
-		n.look(t, append(stuckPods, well...))
+		n.reconcileAll(t, append(stuckPods, well...))
 		left, err := n.Tree.Pods()
 		return err == nil && len(left) == 0
 	})
@@ -186,7 +187,7 @@ func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *tes
 	if after.goroutines > before.goroutines+slack || after.files > before.files+slack || after.bytes > before.bytes+slackBytes {
 		t.Errorf("before there were %+v, and afterwards there are %+v", before, after)
 	}
-	if known := n.operations.Known() + len(n.desired.pods) + len(n.troubles.Tries); known != 0 {
+	if known := n.operations.Known() + len(n.desired.pods) + len(n.remover.problems.Tries); known != 0 {
 		t.Errorf("%d pods and operations are remembered", known)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/csinode"
 )
 
-var _ = Describe("What a node's CSINode says", func() {
+var _ = Describe("A node's CSINode", func() {
 	var (
 		w       *world
 		drivers *csinode.Drivers
@@ -36,12 +36,12 @@ var _ = Describe("What a node's CSINode says", func() {
 		return node.Spec.Drivers
 	}
 
-	It("is which drivers serve it, and how many volumes it takes", func(ctx SpecContext) {
+	It("has the drivers that serve the node, and their limits", func(ctx SpecContext) {
 		Expect(drivers.Ensure(ctx)).To(Succeed())
 		Expect(said(ctx)).To(ConsistOf(And(HaveField("Name", "disks.example.com"), HaveField("Allocatable.Count", HaveValue(BeEquivalentTo(3))))))
 	})
 
-	It("follows what the agent is told, and keeps what others say", func(ctx SpecContext) {
+	It("has the drivers of the agent, and keeps the entries of other drivers", func(ctx SpecContext) {
 		Expect(drivers.Ensure(ctx)).To(Succeed())
 		node := &storagev1.CSINode{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())

@@ -8,86 +8,97 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Desired is what pods ask for, kept in memory only: after a restart it is made
-// again from the pods. Its zero value is usable.
+// Desired is the volumes that pods ask for, in memory only: a restart reads them from the
+// pods again. Its zero value is usable.
 type Desired struct {
 	mu   sync.Mutex
 	pods map[types.UID]*DesiredPod
 }
 
-// DesiredPod is the volumes of one pod. Only the pass that reconciles the pod
-// touches it.
+// DesiredPod is the volumes of one pod. Only the pass that reconciles the pod touches it.
 type DesiredPod struct {
 	Volumes []*DesiredVolume
-	// Told is the condition that was written last, and ToldAt the version of the
-	// pod that it was written over.
-	Told   corev1.PodCondition
-	ToldAt string
-	// event is the last one that told of a condition: one that says the same again, while
-	// only what is waited for has changed, is none.
+	// written is the last condition that was written, and writtenOver the version of the pod
+	// before that write.
+	written     corev1.PodCondition
+	writtenOver string
+	// event is the last one about a condition. An equal one isn't recorded again while only
+	// the pending volumes changed.
 	event podstatus.PodEvent
-	// wait is what it has been waiting for.
-	wait podstatus.LongWait
+	wait  podstatus.LongWait
 }
 
-// HasTold says whether a condition was written although the pod, as the cache
-// has it, doesn't show it: the cache is behind.
-func (p *DesiredPod) HasTold(pod *corev1.Pod, condition corev1.PodCondition) bool {
-	same := p.Told.Status == condition.Status && p.Told.Reason == condition.Reason && p.Told.Message == condition.Message
-	return same && p.ToldAt == pod.ResourceVersion
+// hasWritten reports whether the cached pod is older than a write of this condition.
+func (p *DesiredPod) hasWritten(pod *corev1.Pod, condition corev1.PodCondition) bool {
+	same := p.written.Status == condition.Status && p.written.Reason == condition.Reason && p.written.Message == condition.Message
+	return same && p.writtenOver == pod.ResourceVersion
 }
 
 // DesiredVolume is one volume of a pod.
 type DesiredVolume struct {
-	// Volume is how the pod asks for it.
+	// Volume is the pod's spec of it.
 	Volume corev1.Volume
-	// Resolved is what it turned out to be; nil while its claim isn't bound.
+	// Resolved is its volume object and type; nil while its claim isn't bound.
 	Resolved *resolve.ResolvedVolume
-	// Unresolved says why not, as of the last look.
+	// Unresolved is why Resolved is nil, as of this pass.
 	Unresolved error
-	// Waits counts how often in a row its claim, or its attachment, was looked at in
-	// vain.
+	// Waits counts how often in a row its claim, or its attachment, was read in vain.
 	Waits int
-	// Shown is what is known of what it shows.
-	Shown Shown
+	// Projected is the state of its projected content.
+	Projected Projected
 }
 
-// Want notes that a pod needs its volumes, and returns them, with what is known
-// of them from earlier passes: a pod's list of volumes never changes.
+// Projected is the state of a volume that projects objects of the API server. The content
+// itself is in the volume's Spec.
+type Projected struct {
+	// err is why the content couldn't be read. The content that was read before stays.
+	err error
+	// renew is when it is to be read again.
+	renew time.Time
+	// written is what operations last wrote.
+	written content.Written
+	// reported: an event says that the volume is out of date.
+	reported bool
+}
+
+// Want returns a pod's volumes, with their state from earlier passes: a pod's list of volumes
+// never changes.
 func (d *Desired) Want(pod *corev1.Pod) *DesiredPod {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if wanted, known := d.pods[pod.UID]; known {
-		return wanted
+	if desired, known := d.pods[pod.UID]; known {
+		return desired
 	}
 	if d.pods == nil {
 		d.pods = map[types.UID]*DesiredPod{}
 	}
-	wanted := &DesiredPod{}
+	desired := &DesiredPod{}
 	for _, volume := range pod.Spec.Volumes {
-		wanted.Volumes = append(wanted.Volumes, &DesiredVolume{Volume: volume})
+		desired.Volumes = append(desired.Volumes, &DesiredVolume{Volume: volume})
 	}
-	d.pods[pod.UID] = wanted
-	return wanted
+	d.pods[pod.UID] = desired
+	return desired
 }
 
-// Forget notes that a pod needs no volumes any more.
+// Forget drops a pod that needs no volumes any more.
 func (d *Desired) Forget(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.pods, uid)
 }
 
-// againAfter is when to try again what failed: as usual, unless only another volume
-// cures it. A claim may be bound to another one some day; what a pod names never changes.
-// What may be allowed is looked at as often as a claim is.
-func (v *DesiredVolume) againAfter(err error, usual time.Duration) time.Duration {
+// retryAfter is when to try again after an error: as usual, unless only another volume cures
+// it. A claim may be bound to another volume later; a pod's own volume never changes. A
+// permission that may be granted is read as often as a claim.
+func (v *DesiredVolume) retryAfter(err error, usual time.Duration) time.Duration {
 	var allowable resolve.MayBeAllowed
 	switch {
 	case !errors.Is(err, volumes.ErrNotSupported):
@@ -98,5 +109,35 @@ func (v *DesiredVolume) againAfter(err error, usual time.Duration) time.Duration
 		return operations.LastRetry
 	default:
 		return 0
+	}
+}
+
+// failed is the progress of a volume that can't be mounted yet because its claim, its
+// attachment or its content is missing.
+func (v *DesiredVolume) failed(err error) podstatus.Progress {
+	v.Waits++
+	return podstatus.Progress{Err: err, Again: podstatus.ClaimWait(v.Waits)}
+}
+
+// pass is one pass over a pod that needs its volumes.
+type pass struct {
+	pod     *corev1.Pod
+	table   mount.Table
+	desired *DesiredPod
+	// states is how far the volumes are, in their order.
+	states []podstatus.Progress
+}
+
+// progressOf is the progress of a volume after its operation was requested.
+func progressOf(outcome operations.Outcome) podstatus.Progress {
+	switch {
+	case outcome.Err != nil:
+		return podstatus.Progress{Err: outcome.Err, Again: outcome.RetryAfter}
+	case outcome.QueuedFor >= slowOperation:
+		return podstatus.Progress{Err: resolve.WaitFor("queued: many volumes of its type are being mounted or unmounted"), Again: slowOperation}
+	case outcome.RunningFor >= slowOperation:
+		return podstatus.Progress{Err: resolve.WaitFor("mounting takes long: does the storage answer?"), Again: slowOperation}
+	default:
+		return podstatus.Progress{Again: slowOperation}
 	}
 }

@@ -49,7 +49,7 @@ func TestWhichPodsNeedTheirVolumes(t *testing.T) {
 	}
 }
 
-func TestWhatIsDesiredIsRememberedUntilItIsForgotten(t *testing.T) {
+func TestTheDesiredStateIsKeptUntilItIsForgotten(t *testing.T) {
 	var desired Desired
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: nodetest.SomePod}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "a"}, {Name: "b"}}}}
 	wanted := desired.Want(pod)

@@ -19,7 +19,7 @@ var _ = Describe("A path of the node that a pod names", func() {
 	})
 
 	//proves:hostPath/type
-	It("is shown to the pod, whatever it is, and stays when the pod goes", func(ctx context.Context) {
+	It("is mounted, whatever it is, and stays when the pod is gone", func(ctx context.Context) {
 		w.startAgent()
 		host := GinkgoT().TempDir()
 		log := filepath.Join(host, "log")
@@ -37,7 +37,7 @@ var _ = Describe("A path of the node that a pod names", func() {
 		Expect(os.ReadFile(log)).To(BeEquivalentTo("hello"))
 	})
 
-	It("is waited for, and told of, while it isn't what the pod says", func(ctx context.Context) {
+	It("is waited for, with an event, while it isn't of the kind that the pod asks for", func(ctx context.Context) {
 		w.startAgent()
 		path := filepath.Join(GinkgoT().TempDir(), "data")
 		pod := w.pod("web", hostPath("data", path, corev1.HostPathDirectory))

@@ -36,7 +36,7 @@ func (w *world) onShare(parts ...string) string {
 	return filepath.Join(append([]string{w.servers().PathOf(shareServer, sharePath)}, parts...)...)
 }
 
-// inline is the type of volumes that pods name themselves, on the world's servers.
+// inline is the type of inline volumes, on the world's servers.
 func (w *world) inline() volumes.Plugin {
 	GinkgoHelper()
 	shares, err := nfs.New(w.servers(), filepath.Join(w.root, "nfs"))
@@ -46,7 +46,7 @@ func (w *world) inline() volumes.Plugin {
 	return plugin
 }
 
-// backend creates a backend whose volumes pods may name themselves, or may not.
+// backend creates a backend with or without inline volumes.
 func (w *world) backend(ctx context.Context, allowInline bool) *stowagev1alpha1.StorageBackend {
 	GinkgoHelper()
 	Expect(os.MkdirAll(w.onShare(), 0o755)).To(Succeed())
@@ -57,7 +57,7 @@ func (w *world) backend(ctx context.Context, allowInline bool) *stowagev1alpha1.
 	return backend
 }
 
-// allow says in a backend whether pods may name volumes of it.
+// allow sets whether a backend allows inline volumes.
 func allow(ctx context.Context, backend *stowagev1alpha1.StorageBackend, allowInline bool) {
 	GinkgoHelper()
 	before := backend.DeepCopy()
@@ -65,7 +65,7 @@ func allow(ctx context.Context, backend *stowagev1alpha1.StorageBackend, allowIn
 	Expect(admin.Patch(ctx, backend, client.MergeFrom(before))).To(Succeed())
 }
 
-// naming is a volume of a pod that names a backend.
+// naming is an inline volume of a backend.
 func naming(backend string, more ...string) corev1.Volume {
 	attributes := map[string]string{stowagev1alpha1.BackendAttribute: backend}
 	for _, attribute := range more {
@@ -76,7 +76,7 @@ func naming(backend string, more ...string) corev1.Volume {
 	}}
 }
 
-// grantInline gives nodes what an installation gives them for such volumes.
+// grantInline grants nodes what an installation grants them for inline volumes.
 func grantInline(ctx context.Context) {
 	GinkgoHelper()
 	grant(ctx, "inline_volumes.yaml")
@@ -122,7 +122,7 @@ var _ = Describe("A pod's own volume on a backend's share", func() {
 	folderOf := func(pod *corev1.Pod) string { return w.onShare(".stowage-inline", string(pod.UID)+"-scratch") }
 
 	//proves:inline/folder
-	It("is a folder that is made for the pod, and goes with it", func(ctx SpecContext) {
+	It("is a folder that is made for the pod, and removed with it", func(ctx SpecContext) {
 		pod := run(ctx, "web", naming(w.backend(ctx, true).Name))
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		Expect(os.WriteFile(fileOf(pod), []byte("hello"), 0o600)).To(Succeed())
@@ -136,7 +136,7 @@ var _ = Describe("A pod's own volume on a backend's share", func() {
 	})
 
 	//proves:inline/record
-	It("is refused unless the backend allows it, and there as soon as it does", func(ctx SpecContext) {
+	It("is refused unless the backend allows it, and mounted as soon as it does", func(ctx SpecContext) {
 		backend := w.backend(ctx, false)
 		pod := run(ctx, "web", naming(backend.Name))
 		Eventually(volumesReady(ctx, pod)).Should(And(HavePrefix("False FailedMount"), ContainSubstring("set nfs.allowInline")))
@@ -147,7 +147,7 @@ var _ = Describe("A pod's own volume on a backend's share", func() {
 	})
 
 	//proves:inline/record inline/crash
-	It("stays with a pod that has it, across restarts, when the backend is gone, which new pods wait for", func(ctx SpecContext) {
+	It("stays with its pod across restarts when the backend is gone, and new pods wait for the backend", func(ctx SpecContext) {
 		backend := w.backend(ctx, true)
 		old := run(ctx, "old", naming(backend.Name))
 		Eventually(volumesReady(ctx, old)).Should(HavePrefix("True"))

@@ -17,8 +17,7 @@ func TestAPodThatWaitsLongForItsClaimHasAnEvent(t *testing.T) {
 	pod.Spec.NodeName = "n1"
 	api := clientWith(interceptor.Funcs{}, pod)
 	bench := newBench(t, api, api)
-	recorder := events.NewFakeRecorder(10)
-	bench.Events = recorder
+	recorder := bench.Events.(*events.FakeRecorder)
 	for range 4 {
 		if _, err := bench.Reconcile(t.Context(), pod.UID); err != nil {
 			t.Fatal(err)
@@ -26,11 +25,11 @@ func TestAPodThatWaitsLongForItsClaimHasAnEvent(t *testing.T) {
 		bench.Clock.(*clocktesting.FakeClock).Step(podstatus.LongWaitTime)
 	}
 	close(recorder.Events)
-	var told []string
+	var recorded []string
 	for one := range recorder.Events {
-		told = append(told, one)
+		recorded = append(recorded, one)
 	}
-	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning FailedMount volume data: waiting for claim") {
-		t.Errorf("its events are %q", told)
+	if len(recorded) != 1 || !strings.HasPrefix(recorded[0], "Warning FailedMount volume data: waiting for claim") {
+		t.Errorf("its events are %q", recorded)
 	}
 }

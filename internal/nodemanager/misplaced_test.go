@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestAFileWhereOnlyDirectoriesShouldBeStaysAndIsToldOf(t *testing.T) {
+func TestAFileInThePlaceOfADirectoryStaysAndIsReported(t *testing.T) {
 	for _, at := range []string{
 		".", "volumes", "volumes/kubernetes.io~empty-dir", "volumes/kubernetes.io~empty-dir/scratch",
 		"volumeDevices", "volumeDevices/kubernetes.io~csi", "volume-subpaths", "volume-subpaths/scratch", "containers", "containers/main",
@@ -33,8 +33,8 @@ func TestAFileWhereOnlyDirectoriesShouldBeStaysAndIsToldOf(t *testing.T) {
 			if content, err := os.ReadFile(file); err != nil || string(content) != "hello" {
 				t.Errorf("the file holds %q (%v)", content, err)
 			}
-			if told := len(bench.Events.(*events.FakeRecorder).Events); told == 0 {
-				t.Error("nobody is told")
+			if recorded := len(bench.Events.(*events.FakeRecorder).Events); recorded == 0 {
+				t.Error("no event was recorded")
 			}
 		})
 	}

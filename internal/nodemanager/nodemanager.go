@@ -1,42 +1,40 @@
-// Package nodemanager is the node-side volume manager: it mounts the volumes of
-// the pods of one node and takes them away again, where no kubelet does.
-// cmd/node-agent starts it with --follow-pods.
+// Package nodemanager is the node-side volume manager: it mounts and unmounts the volumes of
+// one node's pods, where no kubelet does. cmd/node-agent starts it with --follow-pods.
 //
-// Desired state comes from the pods; actual state is read from the mount table
-// and the directory tree in every pass. One pass per pod compares the two and
-// hands what is missing or too much to Operations, which mounts and unmounts
-// beside it. The volume types are plug-ins: see package volumes.
+// The desired state comes from the pods. The actual state is read from the mount table and
+// the directory tree in every pass. A pass over a pod compares the two, and hands each
+// difference to package operations, which mounts and unmounts in the background. The volume
+// types are plug-ins: see package volumes.
 //
-// What must be attached to the node is said to be in use before it is touched, and
-// until it is unmounted: see InUse.
+// A disk is reported as in use before it is touched, and until it is unmounted: see package
+// inuse.
 //
-// It never removes what outlives a pod, and never acts on a pod's absence from a
-// cache: before a teardown, the pod is read live.
+// The node manager never removes what outlives a pod, and never acts on a pod's absence from
+// a cache: before a teardown, the pod is read live.
 package nodemanager
 
 import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
 	"github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-const (
-	// slowOperation is when a mount that still runs is worth a word to the user.
-	slowOperation = 5 * time.Second
-	// compareInterval is how often pods and directories are compared although
-	// nothing is known to have changed.
-	compareInterval = 5 * time.Minute
-)
+// slowOperation is after how long a running operation is reported in the pod's condition.
+const slowOperation = 5 * time.Second
+
+type queue = workqueue.TypedRateLimitingInterface[types.UID]
 
 // Options are what the node manager is made of.
 type Options struct {
@@ -44,38 +42,37 @@ type Options struct {
 	NodeName string
 	// Tree is where their directories lie.
 	Tree poddir.Tree
-	// Volumes is the volume types that are served as directories, and Devices those
-	// that are served as block devices.
+	// Volumes are the types of filesystem volumes, and Devices those of block volumes.
 	Volumes, Devices volumes.Registry
-	// Disks are those of their volumes that must be attached to the node first; nil:
-	// none are.
+	// Disks are the volumes that must be attached to the node first; nil: none.
 	Disks inuse.Disks
-	// Objects reads what volumes show that are made of objects of the API server, and
-	// what variables in subPathExpr are taken from; nil: no type in Volumes shows any, and
-	// those are plain values and fields of the pod.
+	// Objects reads projected content, and the variables of subPathExpr; nil: Volumes has no
+	// projected type, and variables are plain values and fields of the pod.
 	Objects Objects
 	// Mounter mounts parts of volumes, and reads the mount table.
 	Mounter mount.Mounter
-	// WatchMounts tells each time that the mount table changed, until the context ends;
-	// nil: what others unmount is noticed at the next comparison.
-	WatchMounts func(ctx context.Context, tell func()) error
-	// Client reads pods from a cache that holds this node's, indexed by
-	// PodUIDIndex, and writes.
+	// WatchMounts calls changed after each change of the mount table, until the context ends;
+	// nil: an unmount by hand is noticed at the next comparison.
+	WatchMounts func(ctx context.Context, changed func()) error
+	// Client writes, and reads pods from a cache of this node's, indexed by podclaims.UIDIndex.
 	Client client.Client
 	// Live reads from the API server itself.
 	Live client.Reader
-	// Events tells users.
+	// Events records events of pods.
 	Events events.EventRecorder
-	// Numbers counts what is done; nil: nobody asks.
+	// Numbers are the metrics; nil: none.
 	Numbers *metrics.Metrics
-	// Clock tells how long operations take.
+	// Clock measures operations and waits.
 	Clock clock.WithDelayedExecution
 }
 
-// PodUIDIndex is the index of the pod cache that the reconciler looks pods up in.
-const PodUIDIndex = "metadata.uid"
-
-// PodUID is the value of a pod in PodUIDIndex.
-func PodUID(object client.Object) []string {
-	return []string{string(object.(*corev1.Pod).UID)}
+// Objects reads the objects of the API server that volumes project, and watches them.
+type Objects interface {
+	content.Reader
+	// OnChange sets what is called with each pod whose objects changed. It returns at once.
+	OnChange(changed func(types.UID))
+	// Forget drops a pod whose volumes project nothing any more.
+	Forget(pod types.UID)
+	// Run watches until the context ends.
+	Run(ctx context.Context) error
 }

@@ -57,7 +57,7 @@ var _ = Describe("A pod's volumes", func() {
 	})
 
 	//proves:every/end
-	It("stay while a container runs, whatever else is said of the pod", func(ctx context.Context) {
+	It("stay while a container runs, whatever the pod's phase is", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")
 		pod := w.pod("web", fromClaim("data"))
@@ -122,8 +122,8 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(filepath.Join(prepared, "hello")).To(BeAnExistingFile())
 	})
 
-	//proves:every/ready refused/told
-	It("that are of a type not served are told of, and don't hold up the others", func(ctx context.Context) {
+	//proves:every/ready refused/reported
+	It("of an unsupported type are reported, and don't hold up the others", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")
 		disk := corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{
@@ -201,7 +201,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(w.mountsInPods()).To(ConsistOf(HaveField("Access", mount.ReadWrite)))
 	})
 
-	It("whose directory holds files that were put there while nothing was mounted keep the pod, and the files", func(ctx context.Context) {
+	It("with files in their unmounted directory keep the pod, and the files", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.boundClaim(ctx, "data")
 		pod := w.pod("web", fromClaim("data"))

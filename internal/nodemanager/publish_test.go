@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
 )
 
-func TestAFailedMountLooksAtItsClaimAgain(t *testing.T) {
+func TestAFailedMountReadsItsClaimAgain(t *testing.T) {
 	claim, broken := nodetest.Bound()
 	broken.Spec.HostPath.Path, broken.Spec.HostPath.Type = filepath.Join(t.TempDir(), "missing"), new(corev1.HostPathDirectory)
 	whole := broken.DeepCopy()
@@ -30,9 +30,8 @@ func TestAFailedMountLooksAtItsClaimAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bench := newBench(t, api, api)
-	bench.Volumes = volumes.Registry{hostpath.New(bench.Mounter, t.TempDir())}
-	bench.resolver.Types = bench.Volumes
+	mounter := &mounttest.Fake{}
+	bench := newBench(t, api, api, withTypes(hostpath.New(mounter, t.TempDir())), func(options *Options) { options.Mounter = mounter })
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}

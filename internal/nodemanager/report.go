@@ -6,41 +6,85 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/nodemanager/metrics"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 )
 
-// ensureCondition writes the pod's condition and tells of it, if it says
-// something new.
-func (r *Reconciler) ensureCondition(ctx context.Context, pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition, states []podstatus.Progress) error {
-	changed := pod.DeepCopy()
-	if !podstatus.SetPodCondition(changed, condition, r.Clock.Now()) || wanted.HasTold(pod, condition) {
+// reporter writes the conditions of pods, and records their events.
+type reporter struct {
+	client client.Client
+	events events.EventRecorder
+	clock  clock.PassiveClock
+	// longWaits are the recorded events about long waits.
+	longWaits event.Once[types.UID]
+}
+
+// ensureCondition writes how far the pod's volumes are, and records an event if that is new.
+func (r *reporter) ensureCondition(ctx context.Context, at *pass) error {
+	condition, ok := podstatus.ConditionOf(at.states)
+	if !ok {
 		return nil
 	}
-	// Strategic: a merge patch would replace the conditions that others write.
-	err := r.Client.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod))
+	r.recordLongWait(at, condition)
+	changed := at.pod.DeepCopy()
+	if !podstatus.SetPodCondition(changed, condition, r.clock.Now()) || at.desired.hasWritten(at.pod, condition) {
+		return nil
+	}
+	// Strategic: a merge patch would replace the conditions of other writers.
+	err := r.client.Status().Patch(ctx, changed, client.StrategicMergeFrom(at.pod))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(pod), err)
+		return fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(at.pod), err)
 	}
-	wanted.Told, wanted.ToldAt = condition, pod.ResourceVersion
-	if event, ok := podstatus.EventOf(condition, states); ok && event != wanted.event {
-		wanted.event = event
-		r.tell(pod, event)
+	at.desired.written, at.desired.writtenOver = condition, at.pod.ResourceVersion
+	if event, ok := podstatus.EventOf(condition, at.states); ok && event != at.desired.event {
+		at.desired.event = event
+		r.record(at.pod, event)
 	}
 	return nil
 }
 
-func (r *Reconciler) tell(pod *corev1.Pod, event podstatus.PodEvent) {
-	r.Events.Eventf(pod, nil, event.Kind, event.Reason, event.Action, "%s", event.Note)
+func (r *reporter) record(pod *corev1.Pod, event podstatus.PodEvent) {
+	r.events.Eventf(pod, nil, event.Kind, event.Reason, event.Action, "%s", event.Note)
 }
 
-// tellLongWait records once what keeps a pod waiting for long.
-func (r *Reconciler) tellLongWait(pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition) {
-	if wanted.wait.IsLong(condition, r.Clock.Now()) && r.longWaits.IsNew(pod.UID, condition.Message) {
-		r.tell(pod, podstatus.PodEvent{Kind: corev1.EventTypeWarning, Reason: podstatus.FailedMount, Action: "Mounting", Note: condition.Message})
+// recordLongWait records once what a pod has been waiting for long.
+func (r *reporter) recordLongWait(at *pass, condition corev1.PodCondition) {
+	if at.desired.wait.IsLong(condition, r.clock.Now()) && r.longWaits.IsNew(at.pod.UID, condition.Message) {
+		r.record(at.pod, podstatus.PodEvent{Kind: corev1.EventTypeWarning, Reason: podstatus.FailedMount, Action: "Mounting", Note: condition.Message})
 	}
+}
+
+// metricsOf sums up a pass over a pod.
+func metricsOf(tree poddir.Tree, at *pass) metrics.Pod {
+	sums := metrics.Pod{Mounted: map[string]int{}, Pending: map[string]int{}, Claims: map[client.ObjectKey]metrics.ClaimMount{}}
+	for i, volume := range at.desired.Volumes {
+		state := at.states[i]
+		switch {
+		case state.Done && volume.Resolved != nil:
+			sums.Mounted[volume.Resolved.Plugin.Name()]++
+		case state.Err != nil:
+			sums.Pending[podstatus.ReasonOf(state.Err)]++
+		default:
+			sums.Pending[metrics.Working]++
+		}
+		claim := podclaims.ClaimNameOf(at.pod, volume.Volume)
+		if claim == "" || volume.Resolved == nil || volume.Resolved.IsBlock() {
+			continue
+		}
+		if path := visibleAt(tree, at.pod.UID, volume.Resolved); at.table.IsMountPoint(path) {
+			sums.Claims[client.ObjectKey{Namespace: at.pod.Namespace, Name: claim}] = metrics.ClaimMount{Path: path, Abnormal: state.Err != nil}
+		}
+	}
+	return sums
 }

@@ -45,7 +45,7 @@ var _ = Describe("The agent", func() {
 		Expect(w.dataOf(claim)).To(BeADirectory())
 	})
 
-	It("leaves a pod that ends while it is down its volumes, until its containers have ended", func(ctx context.Context) {
+	It("keeps the volumes of a pod that ends while the agent is down until its containers have ended", func(ctx context.Context) {
 		w.register(ctx)
 		stop := w.startAgent()
 		w.boundClaim(ctx, "data")
@@ -90,7 +90,7 @@ var _ = Describe("The agent", func() {
 		Consistently(w.mountsInPods).Should(HaveLen(len(before) - 1))
 	})
 
-	It("keeps the volumes of a running pod ready whose claim waits to be deleted, and mounts them for no other", func(ctx context.Context) {
+	It("keeps the volumes of a running pod with a terminating claim, and mounts them for no other pod", func(ctx context.Context) {
 		w.register(ctx)
 		stop := w.startAgent()
 		claim := w.boundClaim(ctx, "data")
@@ -110,7 +110,7 @@ var _ = Describe("The agent", func() {
 	})
 
 	//proves:every/restart
-	It("takes away what is left of pods that went while it was down", func(ctx context.Context) {
+	It("tears down pods that were deleted while it was down", func(ctx context.Context) {
 		w.register(ctx)
 		stop := w.startAgent()
 		claim := w.boundClaim(ctx, "data")
@@ -127,7 +127,7 @@ var _ = Describe("The agent", func() {
 		Expect(w.dataOf(claim)).To(BeADirectory())
 	})
 
-	It("tells a pod from one that was created again under its name", func(ctx context.Context) {
+	It("distinguishes a pod from one that was created again under its name", func(ctx context.Context) {
 		w.register(ctx)
 		stop := w.startAgent()
 		claim := w.boundClaim(ctx, "data")
@@ -147,7 +147,7 @@ var _ = Describe("The agent", func() {
 	})
 
 	//proves:every/restart
-	It("finishes a teardown that was cut off at any point", func(ctx context.Context) {
+	It("finishes a teardown that was interrupted at any point", func(ctx context.Context) {
 		w.register(ctx)
 		uid := filepath.Join(w.root, "pods", "0b7e9a52-0000-4000-8000-000000000000")
 		for _, dir := range []string{"kubernetes.io~csi/pvc-1/mount", "kubernetes.io~csi/pvc-2", "kubernetes.io~host-path", "kubernetes.io~empty-dir/.new-scratch"} {

@@ -21,7 +21,7 @@ const repository = "../.."
 
 var _ = Describe("The example in docs/runtime.md", func() {
 	//proves:every/subPathExpr every/groups
-	It("runs a process with a pod's volumes, and says what it is said to say", func(ctx context.Context) {
+	It("runs a process with a pod's volumes, with the output of the page", func(ctx context.Context) {
 		for _, program := range []string{"jq", "unshare", "chroot"} {
 			if _, err := exec.LookPath(program); err != nil {
 				Skip("NOT RUN: " + program + " is missing")

@@ -3,12 +3,10 @@ package nodemanager
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,25 +25,21 @@ import (
 
 const (
 	controllerName = "pod-volumes"
-	// concurrentPods is how many pods are looked at at once. What takes long runs
-	// beside that, in Operations.
+	// concurrentPods is how many pods are reconciled at once. What takes long is an operation.
 	concurrentPods = 32
 )
 
-type queue = workqueue.TypedRateLimitingInterface[types.UID]
-
-// IndexPods prepares a manager's cache for the reconciler. It comes before the
-// cache is started.
+// IndexPods indexes the pods in a manager's cache by UID, before the cache is started.
 func IndexPods(ctx context.Context, mgr manager.Manager) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, PodUIDIndex, PodUID); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podclaims.UIDIndex, podclaims.UID); err != nil {
 		return fmt.Errorf("indexing pods by uid: %w", err)
 	}
 	return nil
 }
 
-// SetupWithManager adds the reconciler to a manager, which may be running. When
-// the manager stops, nothing is unmounted; what is being mounted is finished.
-// With a cache of this node's NodeVolumes, it looks at the pods of one that is lost.
+// SetupWithManager adds the reconciler to a manager, which may be running. When the manager
+// stops, nothing is unmounted, and running mounts are finished. nodeVolumes is a cache of this
+// node's NodeVolumes, whose pods are reconciled when one is lost; it may be nil.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
@@ -80,17 +74,17 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cac
 	}
 	if nodeVolumes != nil {
 		blueprint = blueprint.WatchesRawSource(source.TypedKind(nodeVolumes, &stowagev1alpha1.NodeVolume{},
-			handler.TypedEnqueueRequestsFromMapFunc(r.podsOf), otherHealth()))
+			handler.TypedEnqueueRequestsFromMapFunc(r.podsOf), readyChanged()))
 	}
 	return blueprint.Complete(r)
 }
 
-// podsOf is the pods of this node that use a local volume.
+// podsOf returns the pods of this node that use a NodeVolume.
 func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume) []types.UID {
 	pods, err := podclaims.PodsUsing(ctx, r.Client, podclaims.ClaimOf(volume))
 	if err != nil {
-		// They are looked at anyhow, only later.
-		logf.FromContext(ctx).Error(err, "looking for the pods of a volume")
+		// The next comparison reconciles them.
+		logf.FromContext(ctx).Error(err, "listing the pods of a volume")
 	}
 	uids := make([]types.UID, 0, len(pods))
 	for _, pod := range pods {
@@ -99,8 +93,8 @@ func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.NodeVol
 	return uids
 }
 
-// otherHealth passes local volumes that can't be mounted any more, or can again.
-func otherHealth() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
+// readyChanged passes NodeVolumes whose Ready condition becomes True, or stops being True.
+func readyChanged() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
 	return predicate.TypedFuncs[*stowagev1alpha1.NodeVolume]{
 		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.NodeVolume]) bool {
@@ -111,8 +105,8 @@ func otherHealth() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
 	}
 }
 
-// podHandler maps a pod's events to its UID. An update may replace a pod by one
-// that has only its name: both are looked at.
+// podHandler maps a pod's events to its UID. An update may replace a pod by another one of the
+// same name: both are reconciled.
 func podHandler() handler.TypedEventHandler[client.Object, types.UID] {
 	return handler.TypedFuncs[client.Object, types.UID]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(e.Object.GetUID()) },
@@ -125,30 +119,4 @@ func podHandler() handler.TypedEventHandler[client.Object, types.UID] {
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { q.Add(e.Object.GetUID()) },
 	}
-}
-
-// watchDirectories makes the end of an operation, and every directory that is
-// there at the start or at a later comparison, wake its pod: pods that went
-// while nobody looked have no event left.
-func (r *Reconciler) watchDirectories(ctx context.Context, q queue) error {
-	r.operations.OnEnd(q.Add)
-	go func() {
-		ticker := time.NewTicker(compareInterval)
-		defer ticker.Stop()
-		for {
-			uids, err := r.Tree.Pods()
-			if err != nil {
-				logf.FromContext(ctx).Error(err, "comparing directories with pods")
-			}
-			for _, uid := range uids {
-				q.Add(uid)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
-	}()
-	return nil
 }

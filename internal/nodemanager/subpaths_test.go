@@ -23,10 +23,10 @@ var _ = Describe("Parts of volumes", func() {
 	})
 
 	//proves:every/subPath
-	It("are mounted for each container that asks, and taken away before the volume, with their data kept", func(ctx context.Context) {
+	It("are mounted for each container that asks, and unmounted before the volume, with their data kept", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.boundClaim(ctx, "data")
-		pod := asking(w.pod("web", fromClaim("data"), emptyDir("scratch", "")), part("data", "/logs", "logs/today"), byName("data"), part("scratch", "/tmp", "tmp"))
+		pod := podWithMounts(w.pod("web", fromClaim("data"), emptyDir("scratch", "")), part("data", "/logs", "logs/today"), byName("data"), part("scratch", "/tmp", "tmp"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 
 		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (2)"))
@@ -47,10 +47,10 @@ var _ = Describe("Parts of volumes", func() {
 		Expect(filepath.Join(w.dataOf(claim), "logs", "today", "hello")).To(BeAnExistingFile())
 	})
 
-	It("stay as they are when the agent starts again, and what is written down of them stays byte for byte", func(ctx context.Context) {
+	It("stay as they are when the agent restarts, and so do the descriptions of containers", func(ctx context.Context) {
 		stop := w.startAgent()
 		w.boundClaim(ctx, "data")
-		pod := asking(w.pod("web", fromClaim("data")), part("data", "/logs", "logs"), byName("data"))
+		pod := podWithMounts(w.pod("web", fromClaim("data")), part("data", "/logs", "logs"), byName("data"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		Expect(stop()).To(Succeed())
@@ -63,15 +63,15 @@ var _ = Describe("Parts of volumes", func() {
 		Expect(w.writtenOf(pod)).To(Equal(written))
 	})
 
-	It("of a pod that went while the agent was down are found and taken away", func(ctx context.Context) {
+	It("of a pod that was deleted while the agent was down are found and unmounted", func(ctx context.Context) {
 		stop := w.startAgent()
 		claim := w.boundClaim(ctx, "data")
-		pod := asking(w.pod("web", fromClaim("data"), emptyDir("fast", corev1.StorageMediumMemory)), part("data", "/logs", "logs"), part("fast", "/tmp", "tmp"))
+		pod := podWithMounts(w.pod("web", fromClaim("data"), emptyDir("fast", corev1.StorageMediumMemory)), part("data", "/logs", "logs"), part("fast", "/tmp", "tmp"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		Expect(stop()).To(Succeed())
 		Expect(admin.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
-		// One volume is gone without its part: whoever unmounted it by hand didn't know.
+		// One volume is unmounted by hand, and its part is still mounted.
 		Expect(mount.Kernel{}.Unmount(w.mountOf(pod, claim))).To(Succeed())
 
 		w.startAgent()
@@ -87,7 +87,7 @@ var _ = Describe("Parts of volumes", func() {
 		claim := w.boundClaim(ctx, "data")
 		outside, link := GinkgoT().TempDir(), filepath.Join(w.dataOf(claim), "logs")
 		Expect(os.Symlink(outside, link)).To(Succeed())
-		pod := asking(w.pod("web", fromClaim("data")), part("data", "/logs", "logs/today"))
+		pod := podWithMounts(w.pod("web", fromClaim("data")), part("data", "/logs", "logs/today"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False FailedMount: volume data: subPath logs/today: a symlink on the way there leads out of the volume"))
@@ -97,12 +97,12 @@ var _ = Describe("Parts of volumes", func() {
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 	})
 
-	It("whose variable isn't there are told of", func(ctx context.Context) {
+	It("with a variable that doesn't exist are reported", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")
 		mount := part("data", "/logs", "")
 		mount.SubPathExpr = "logs/$(TEAM)"
-		pod := asking(w.pod("web", fromClaim("data")), mount)
+		pod := podWithMounts(w.pod("web", fromClaim("data")), mount)
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 
 		Eventually(volumesReady(ctx, pod)).Should(Equal("False FailedMount: volume data: subPathExpr logs/$(TEAM): " +
@@ -112,7 +112,7 @@ var _ = Describe("Parts of volumes", func() {
 	It("that were removed from the volume are mounted anew once their container doesn't run", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.boundClaim(ctx, "data")
-		pod := asking(w.pod("web", fromClaim("data")), part("data", "/logs", "logs"))
+		pod := podWithMounts(w.pod("web", fromClaim("data")), part("data", "/logs", "logs"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		setContainer(ctx, pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
@@ -134,13 +134,13 @@ var _ = Describe("Parts of volumes", func() {
 	})
 
 	//proves:objects/updates
-	It("of a configMap show what they did while their container runs, and what is new to the next", func(ctx context.Context) {
+	It("of a configMap keep their content while their container runs, and the next container has the new content", func(ctx context.Context) {
 		w.startAgent()
 		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"key": "old"}}
 		Expect(admin.Create(ctx, configMap)).To(Succeed())
 		volume := corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
 		volume.ConfigMap.Name = "settings"
-		pod := asking(w.pod("web", volume), part("settings", "/etc/key", "key"))
+		pod := podWithMounts(w.pod("web", volume), part("settings", "/etc/key", "key"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		setContainer(ctx, pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
@@ -163,7 +163,7 @@ var _ = Describe("Parts of volumes", func() {
 		Expect(admin.Create(ctx, configMap)).To(Succeed())
 		volume := corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
 		volume.ConfigMap.Name = "settings"
-		pod := asking(w.pod("web", volume), part("settings", "/etc/key", "key"))
+		pod := podWithMounts(w.pod("web", volume), part("settings", "/etc/key", "key"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False FailedMount: volume settings: subPath key isn't in the volume: add it there"))
@@ -173,8 +173,8 @@ var _ = Describe("Parts of volumes", func() {
 	})
 })
 
-// asking is a pod whose container main has these volumeMounts.
-func asking(pod *corev1.Pod, mounts ...corev1.VolumeMount) *corev1.Pod {
+// podWithMounts is a pod with a container main that has these volumeMounts.
+func podWithMounts(pod *corev1.Pod, mounts ...corev1.VolumeMount) *corev1.Pod {
 	pod.Spec.Containers[0].VolumeMounts = mounts
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}
 	return pod
@@ -194,7 +194,7 @@ func (w *world) partOf(pod *corev1.Pod, volume, index string) string {
 	return filepath.Join(w.root, "pods", string(pod.UID), "volume-subpaths", volume, "main", index)
 }
 
-// descriptionOf is the file that says what container main sees.
+// descriptionOf is the file with the description of container main.
 func (w *world) descriptionOf(pod *corev1.Pod) string {
 	return filepath.Join(w.root, "pods", string(pod.UID), "containers", "main", "mounts.json")
 }

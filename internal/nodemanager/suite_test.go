@@ -19,7 +19,7 @@ import (
 )
 
 // settled is how long the agent may take for what it does at once or after a wait. It is
-// less than the minute after which it looks again without a cause.
+// less than the minute after which it reconciles again without an event.
 const settled = 40 * time.Second
 
 var (

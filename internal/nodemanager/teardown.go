@@ -13,6 +13,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
@@ -20,11 +21,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// teardown takes a pod's volumes away, then its directory, and then finishes its
-// deletion. The cached pod is nil if it isn't in the cache.
-func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1.Pod) (reconcile.Result, error) {
-	// Asked first: a mount that was begun is about to make a directory, and none is
-	// begun from here on.
+// remover unmounts the volumes of pods that don't need them any more.
+type remover struct {
+	*Options
+	operations *operations.Operations
+	inUse      *inuse.InUse
+	subPaths   *subPaths
+	reports    *reporter
+	problems   podstatus.Problems
+}
+
+// teardown unmounts a pod's volumes, removes its directory, and then finishes its deletion.
+// cached is nil if the pod isn't in the cache.
+func (r *remover) teardown(ctx context.Context, uid types.UID, cached *corev1.Pod) (reconcile.Result, error) {
+	// Operations first: a running mount is about to make a directory, and no new one begins.
 	running := r.operations.IsRunning(uid)
 	hasDir, err := r.Tree.HasPod(uid)
 	if err != nil {
@@ -35,9 +45,9 @@ func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1
 		r.forget(uid)
 		return reconcile.Result{}, nil
 	}
-	// The cache may be older than the pod, or the pod than its last word. An error
-	// here, such as an API server that is down, leaves everything as it is.
-	pod, err := r.livePod(ctx, uid, cached)
+	// The cache may be behind the pod. An error here, as when the API server is down, leaves
+	// everything as it is.
+	pod, err := podclaims.FindLive(ctx, r.Live, r.NodeName, uid, cached)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -46,7 +56,7 @@ func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1
 	}
 	again, problems := r.ensureGone(ctx, uid)
 	if len(problems) > 0 {
-		wait := r.tellTroubles(ctx, uid, pod, problems)
+		wait := r.reportProblems(ctx, uid, pod, problems)
 		return reconcile.Result{RequeueAfter: cmp.Or(again, wait)}, nil
 	}
 	if again > 0 {
@@ -56,90 +66,49 @@ func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1
 	return reconcile.Result{}, r.finishDeletion(ctx, pod)
 }
 
-// forget drops what is known of a pod of which nothing is left.
-func (r *Reconciler) forget(uid types.UID) {
+// forget drops the state of a pod of which nothing is left on the node.
+func (r *remover) forget(uid types.UID) {
 	r.operations.Forget(uid)
-	r.troubles.Forget(uid)
+	r.problems.Forget(uid)
 	r.inUse.Forget(uid)
 	r.Numbers.ForgetPod(uid)
 }
 
-// tellTroubles tells what is new of what keeps a pod, which is nil if it is gone
-// from the API server, and returns how long to wait.
-func (r *Reconciler) tellTroubles(ctx context.Context, uid types.UID, pod *corev1.Pod, problems []error) time.Duration {
-	again, news := r.troubles.Note(uid, problems)
-	if news == nil {
+// reportProblems reports the new ones among a pod's problems, and returns how long to wait.
+// The pod is nil if it is gone from the API server.
+func (r *remover) reportProblems(ctx context.Context, uid types.UID, pod *corev1.Pod, problems []error) time.Duration {
+	again, fresh := r.problems.Record(uid, problems)
+	if fresh == nil {
 		return again
 	}
 	if pod != nil {
-		r.tell(pod, podstatus.UnmountFailed(news))
+		r.reports.record(pod, podstatus.UnmountFailed(fresh))
 	}
-	logf.FromContext(ctx).Error(news, "tearing down a pod's volumes", "podUID", uid)
+	logf.FromContext(ctx).Error(fresh, "tearing down a pod's volumes", "podUID", uid)
 	return again
 }
 
-// livePod reads a pod from the API server; nil if it is gone. The list is for pods that a
-// node may not get: those that don't exist, and those that it isn't known to run.
-func (r *Reconciler) livePod(ctx context.Context, uid types.UID, cached *corev1.Pod) (*corev1.Pod, error) {
-	fields := client.MatchingFields{"spec.nodeName": r.NodeName}
-	options := []client.ListOption{fields}
-	if cached != nil {
-		pod := &corev1.Pod{}
-		err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), pod)
-		switch {
-		case err == nil && pod.UID == uid:
-			return pod, nil
-		case err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("reading pod %s before its volumes are taken away: %w", uid, err)
-		}
-		fields["metadata.name"] = cached.Name
-		options = append(options, client.InNamespace(cached.Namespace))
-	}
-	pods := &corev1.PodList{}
-	if err := r.Live.List(ctx, pods, options...); err != nil {
-		return nil, fmt.Errorf("reading pod %s before its volumes are taken away: %w", uid, err)
-	}
-	for i := range pods.Items {
-		if pods.Items[i].UID == uid {
-			return &pods.Items[i], nil
-		}
-	}
-	return nil, nil
-}
-
-// ensureGone takes away the pod's volumes and then its directory; all volumes are
-// worked on, whatever becomes of one of them. A time above zero says when there may
-// be something new of those that are worked on.
-func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.Duration, problems []error) {
+// ensureGone unmounts the pod's volumes and then removes its directory. A volume that fails
+// doesn't hold up the others. A time above zero is when to look at running work again.
+func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Duration, problems []error) {
 	r.operations.Cancel(uid)
-	// Asked first: a mount that isn't over yet is about to make a directory.
+	// Before the directories are listed: a mount that still runs is about to make one.
 	running := r.operations.IsRunning(uid)
 	found, err := r.Tree.Volumes(uid)
 	if err != nil {
 		return 0, []error{err}
 	}
 	r.Numbers.SetLeft(uid, found)
-	states, problems := r.ensurePartsGone(ctx, uid, found)
+	states, problems := r.subPaths.ensureGone(ctx, uid, found)
 	if err := r.Tree.RemoveContainers(uid); err != nil {
 		problems = append(problems, err)
 	}
 	for _, at := range found {
-		if r.hasParts(uid, at.Name) {
-			states = append(states, podstatus.Progress{Again: slowOperation})
-			continue
+		state, err := r.unpublish(ctx, uid, at)
+		if err != nil {
+			problems = append(problems, err)
 		}
-		plugin, known := r.findType(at)
-		dir := r.Tree.VolumeDir(uid, at)
-		if !known {
-			problems = append(problems, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, dir))
-			continue
-		}
-		task := operations.Task{Kind: operations.Unmounting, Type: at.Plugin, Dir: dir, Pod: uid}
-		outcome := r.operations.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
-		if outcome.Err != nil {
-			problems = append(problems, fmt.Errorf("volume %s: %w", at.Name, outcome.Err))
-		}
-		states = append(states, progressOf(outcome))
+		states = append(states, state)
 	}
 	if len(states) > 0 || len(problems) > 0 {
 		return podstatus.Soonest(states), problems
@@ -153,18 +122,35 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 	return 0, nil
 }
 
-// findType finds the type of a volume that has a directory.
-func (r *Reconciler) findType(at poddir.Location) (volumes.Plugin, bool) {
+// unpublish unmounts one volume, once no part of it is mounted.
+func (r *remover) unpublish(ctx context.Context, uid types.UID, at poddir.Location) (podstatus.Progress, error) {
+	if r.subPaths.remain(uid, at.Name) {
+		return podstatus.Progress{Again: slowOperation}, nil
+	}
+	plugin, known := r.findType(at)
+	dir := r.Tree.VolumeDir(uid, at)
+	if !known {
+		return podstatus.Progress{}, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, dir)
+	}
+	task := operations.Task{Kind: operations.Unmounting, Type: at.Plugin, Dir: dir, Pod: uid}
+	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
+	if outcome.Err != nil {
+		return progressOf(outcome), fmt.Errorf("volume %s: %w", at.Name, outcome.Err)
+	}
+	return progressOf(outcome), nil
+}
+
+// findType finds the type of a volume by its directory.
+func (r *remover) findType(at poddir.Location) (volumes.Plugin, bool) {
 	if at.Block {
 		return r.Devices.Named(at.Plugin)
 	}
 	return r.Volumes.Named(at.Plugin)
 }
 
-// finishDeletion removes a pod that is being deleted, and of which nothing is
-// left on the node, from the API server. A pod that was created again under the
-// same name has another UID, and stays.
-func (r *Reconciler) finishDeletion(ctx context.Context, pod *corev1.Pod) error {
+// finishDeletion deletes a terminating pod, of which nothing is left on the node, from the API
+// server. A pod that was created again under the same name has another UID, and stays.
+func (r *remover) finishDeletion(ctx context.Context, pod *corev1.Pod) error {
 	if pod == nil || pod.DeletionTimestamp == nil {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -32,7 +33,7 @@ type bench struct {
 	canary string
 }
 
-func newBench(t *testing.T, cached, live client.Client) *bench {
+func newBench(t *testing.T, cached, live client.Client, set ...func(*Options)) *bench {
 	t.Helper()
 	tree, err := poddir.NewTree(t.TempDir())
 	if err != nil {
@@ -47,11 +48,14 @@ func newBench(t *testing.T, cached, live client.Client) *bench {
 		t.Fatal(err)
 	}
 	mounter := &mounttest.Fake{}
-	reconciler := NewReconciler(Options{
+	options := Options{
 		NodeName: "n1", Tree: tree, Mounter: mounter, Volumes: volumes.Registry{emptydir.New(mounter)},
 		Client: cached, Live: live, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakeClock(time.Now()),
-	})
-	return &bench{Reconciler: reconciler, canary: canary}
+	}
+	for _, set := range set {
+		set(&options)
+	}
+	return &bench{Reconciler: NewReconciler(options), canary: canary}
 }
 
 func (b *bench) alive() bool {
@@ -70,10 +74,15 @@ func (b *bench) settle(t *testing.T) error {
 	return err
 }
 
+// withTypes replaces the volume types.
+func withTypes(types ...volumes.Plugin) func(*Options) {
+	return func(options *Options) { options.Volumes = types }
+}
+
 // clientWith is an API server, or a cache of one, that knows these pods.
 func clientWith(funcs interceptor.Funcs, pods ...*corev1.Pod) client.Client {
 	builder := fake.NewClientBuilder().WithInterceptorFuncs(funcs).
-		WithIndex(&corev1.Pod{}, PodUIDIndex, PodUID).
+		WithIndex(&corev1.Pod{}, podclaims.UIDIndex, podclaims.UID).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }).
 		WithIndex(&corev1.Pod{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} })
 	for _, pod := range pods {
@@ -82,7 +91,7 @@ func clientWith(funcs interceptor.Funcs, pods ...*corev1.Pod) client.Client {
 	return builder.Build()
 }
 
-func TestWhatTheCacheSaysIsNotEnoughForATeardown(t *testing.T) {
+func TestATeardownNeedsALiveReadOfThePod(t *testing.T) {
 	none := interceptor.Funcs{}
 	down := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("connection refused")
@@ -120,7 +129,7 @@ func TestADeletionIsFinishedOnlyForThePodItWasMeantFor(t *testing.T) {
 		return nil
 	}}
 	bench := newBench(t, clientWith(api, pod), clientWith(api, pod))
-	if err := bench.finishDeletion(t.Context(), old); err != nil {
+	if err := bench.remover.finishDeletion(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 	var asked client.DeleteOptions
@@ -131,21 +140,20 @@ func TestADeletionIsFinishedOnlyForThePodItWasMeantFor(t *testing.T) {
 }
 
 func TestAVolumeOfAnUnknownTypeKeepsThePodsDirectory(t *testing.T) {
-	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}))
-	bench.Volumes = nil
-	if _, problems := bench.ensureGone(t.Context(), nodetest.SomePod); len(problems) == 0 {
-		t.Error("nothing is said of it")
+	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}), withTypes())
+	if _, problems := bench.remover.ensureGone(t.Context(), nodetest.SomePod); len(problems) == 0 {
+		t.Error("it has no problem")
 	}
 	if !bench.alive() {
 		t.Error("its data was removed")
 	}
 }
 
-func TestWhatKeepsAPodIsToldOnceAndLookedAtLessAndLessOften(t *testing.T) {
+func TestAProblemOfATeardownIsRecordedOnceAndRetriedLessAndLessOften(t *testing.T) {
 	tests := map[string]func(*testing.T, *bench){
-		"a volume of an unknown type": func(_ *testing.T, bench *bench) { bench.Volumes = nil },
+		"a volume of an unknown type": func(_ *testing.T, bench *bench) { bench.remover.Volumes = nil },
 		"a file in its directory": func(t *testing.T, bench *bench) {
-			if err := os.WriteFile(filepath.Join(bench.Tree.PodDir(nodetest.SomePod), "stray"), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(bench.Tree.PodDir(nodetest.SomePod), "left"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -173,37 +181,37 @@ func TestWhatKeepsAPodIsToldOnceAndLookedAtLessAndLessOften(t *testing.T) {
 				again = max(again, result.RequeueAfter)
 				bench.Clock.(*clocktesting.FakeClock).Step(result.RequeueAfter)
 			}
-			if told := len(bench.Events.(*events.FakeRecorder).Events); told != 1 || again < podstatus.LastClaimWait {
-				t.Errorf("%d events were sent, and the longest wait is %s", told, again)
+			if recorded := len(bench.Events.(*events.FakeRecorder).Events); recorded != 1 || again < podstatus.LastClaimWait {
+				t.Errorf("%d events were recorded, and the longest wait is %s", recorded, again)
 			}
 		})
 	}
 }
 
-func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
+func TestNothingIsKeptOfAPodThatIsGone(t *testing.T) {
 	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}))
-	stray := filepath.Join(bench.Tree.PodDir(nodetest.SomePod), "stray")
-	if err := os.WriteFile(stray, nil, 0o600); err != nil {
+	left := filepath.Join(bench.Tree.PodDir(nodetest.SomePod), "left")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	if len(bench.troubles.Tries) != 1 {
-		t.Fatal("what keeps it was forgotten")
+	if len(bench.remover.problems.Tries) != 1 {
+		t.Fatal("its problem was forgotten")
 	}
-	if err := os.Remove(stray); err != nil {
+	if err := os.Remove(left); err != nil {
 		t.Fatal(err)
 	}
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	if len(bench.troubles.Tries) != 0 || bench.operations.Known() != 0 {
-		t.Errorf("left: %v, %v", bench.troubles.Tries, bench.operations.Known())
+	if len(bench.remover.problems.Tries) != 0 || bench.operations.Known() != 0 {
+		t.Errorf("left: %v, %v", bench.remover.problems.Tries, bench.operations.Known())
 	}
 }
 
-func TestNothingIsToldTwiceWhileTheCacheIsBehind(t *testing.T) {
+func TestNoEventIsRecordedTwiceWhileTheCacheIsBehind(t *testing.T) {
 	patches := 0
 	behind := interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 		patches++
@@ -214,8 +222,8 @@ func TestNothingIsToldTwiceWhileTheCacheIsBehind(t *testing.T) {
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	if told := len(bench.Events.(*events.FakeRecorder).Events); patches != 1 || told != 1 {
-		t.Errorf("%d conditions were written and %d events sent", patches, told)
+	if recorded := len(bench.Events.(*events.FakeRecorder).Events); patches != 1 || recorded != 1 {
+		t.Errorf("%d conditions were written and %d events recorded", patches, recorded)
 	}
 }
 

@@ -22,8 +22,8 @@ import (
 // turn out to be another one.
 var served = []string{"hostPath", "emptyDir", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected", "ephemeral"}
 
-//proves:refused/told
-func TestWhoeverUsesATypeThatIsNotServedIsToldWhatToUseInstead(t *testing.T) {
+//proves:refused/reported
+func TestTheErrorOfAnUnsupportedTypeHasItsAlternative(t *testing.T) {
 	source := reflect.TypeFor[corev1.VolumeSource]()
 	tested := 0
 	for i := range source.NumField() {
@@ -48,8 +48,8 @@ func TestWhoeverUsesATypeThatIsNotServedIsToldWhatToUseInstead(t *testing.T) {
 	}
 }
 
-//proves:refused/told csi/refused
-func TestWhatIsUsedInsteadDependsOnTheDriverAndTheMode(t *testing.T) {
+//proves:refused/reported csi/refused
+func TestTheAlternativeDependsOnTheDriverAndTheMode(t *testing.T) {
 	inline := func(driver string) volumes.Spec {
 		return volumes.Spec{Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: driver}}}}
 	}
@@ -87,7 +87,7 @@ func TestWhatIsUsedInsteadDependsOnTheDriverAndTheMode(t *testing.T) {
 	}
 }
 
-func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundAnew(t *testing.T) {
+func TestAnUnsupportedTypeIsReportedOnceAndNotRetriedUnlessItsClaimMayBeBoundAnew(t *testing.T) {
 	disk := corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}
 	memory := corev1.Volume{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "Tape"}}}
 	for name, volume := range map[string]corev1.Volume{"by its type": disk, "when it is mounted": memory} {
@@ -95,12 +95,12 @@ func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundA
 			waiting := nodetest.ClaimVolume("data", false)
 			api := clientWith(interceptor.Funcs{}, nodetest.PodWith(volume, waiting))
 			bench := newBench(t, api, api)
-			told := bench.Events.(*events.FakeRecorder).Events
+			recorded := bench.Events.(*events.FakeRecorder).Events
 			if err := bench.settle(t); err != nil {
 				t.Fatal(err)
 			}
 
-			// What the other volume waits for changes.
+			// The state of the pending volume changes.
 			claim, _ := nodetest.Bound()
 			claim.Status.Phase = corev1.ClaimPending
 			if err := api.Create(t.Context(), claim); err != nil {
@@ -110,29 +110,29 @@ func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundA
 				t.Fatal(err)
 			}
 
-			if len(told) != 1 {
-				t.Errorf("told %d times", len(told))
+			if len(recorded) != 1 {
+				t.Errorf("recorded %d times", len(recorded))
 			}
-			if event := <-told; !strings.Contains(event, "Warning FailedMount volume "+volume.Name) || strings.Contains(event, "waiting") {
-				t.Errorf("told %q", event)
+			if event := <-recorded; !strings.Contains(event, "Warning FailedMount volume "+volume.Name) || strings.Contains(event, "waiting") {
+				t.Errorf("recorded %q", event)
 			}
 		})
 	}
 }
 
-func TestWhenWhatIsNotServedIsLookedAtAgain(t *testing.T) {
+func TestWhenAnUnsupportedTypeIsRetried(t *testing.T) {
 	own := DesiredVolume{Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}}
 	ofClaim := DesiredVolume{Volume: nodetest.ClaimVolume("data", false)}
-	if again := own.againAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != 0 {
+	if again := own.retryAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != 0 {
 		t.Errorf("a pod's own: after %s", again)
 	}
-	if again := ofClaim.againAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != operations.LastRetry {
+	if again := ofClaim.retryAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != operations.LastRetry {
 		t.Errorf("a claim's: after %s", again)
 	}
-	if again := ofClaim.againAfter(resolve.MayBeAllowed{Err: volumes.ErrNotSupported}, podstatus.FirstClaimWait); again != podstatus.LastClaimWait {
+	if again := ofClaim.retryAfter(resolve.MayBeAllowed{Err: volumes.ErrNotSupported}, podstatus.FirstClaimWait); again != podstatus.LastClaimWait {
 		t.Errorf("what may be allowed is tried again after %s", again)
 	}
-	if again := own.againAfter(errors.New("other"), podstatus.FirstClaimWait); again != podstatus.FirstClaimWait {
+	if again := own.retryAfter(errors.New("other"), podstatus.FirstClaimWait); again != podstatus.FirstClaimWait {
 		t.Errorf("what can be cured: after %s", again)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// passes counts how often this program looked at pods.
+// passes counts how often this program reconciled pods.
 func passes() float64 {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -55,13 +55,13 @@ var _ = Describe("The mount table", func() {
 	})
 
 	//proves:every/unmounted
-	It("shows what is unmounted by hand, which is mounted again within a second", func() {
+	It("shows an unmount by hand, and the volume is mounted again within a second", func() {
 		Expect(mount.Kernel{}.Unmount(w.mountOf(pod, claim))).To(Succeed())
 		isBack := func() error { _, err := os.Stat(filepath.Join(w.mountOf(pod, claim), "hello")); return err }
 		Eventually(isBack).WithTimeout(time.Second).Should(Succeed())
 	})
 
-	It("wakes no pod whose mounts are there", func() {
+	It("wakes no pod that lost no mount", func() {
 		before := passes()
 		dir := filepath.Join(w.root, "another")
 		Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
@@ -73,7 +73,7 @@ var _ = Describe("The mount table", func() {
 	})
 })
 
-// awaitQuiet waits until nobody looks at pods any more.
+// awaitQuiet waits until no pod is reconciled any more.
 func (w *world) awaitQuiet() {
 	GinkgoHelper()
 	for deadline := time.Now().Add(settled); ; {

@@ -1,7 +1,7 @@
-// Package container is what the node manager knows of a pod's containers, and what it
-// writes down of each for whatever runs it: which of the pod's volumes it sees where.
+// Package container reads which of a pod's containers run, and writes a description of each
+// for the container runtime: which of the pod's volumes it has where.
 //
-// It never runs anything, and never reads from the API server or looks into a volume.
+// It never runs anything, and never reads from the API server or from a volume.
 package container
 
 import (
@@ -10,25 +10,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// All is the containers of a pod: those that run first, those that run, and those that
-// were added to look around. No two of them have the same name.
+// All returns the init, regular and ephemeral containers of a pod. No two of them have the same
+// name.
 func All(pod *corev1.Pod) []corev1.Container {
-	var all []corev1.Container
-	all = append(all, pod.Spec.InitContainers...)
-	all = append(all, pod.Spec.Containers...)
+	all := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	for _, added := range pod.Spec.EphemeralContainers {
 		all = append(all, corev1.Container(added.EphemeralContainerCommon))
 	}
 	return all
 }
 
-// IsRunning says whether a container of a pod runs, as the pod's status has it.
+// IsRunning reports whether a container of a pod runs, as the pod's status has it.
 func IsRunning(pod *corev1.Pod, name string) bool {
-	state := stateOf(pod, name)
-	return state.Running != nil
+	return stateOf(pod, name).Running != nil
 }
 
-// IsOver says whether a container of a pod has ended and isn't started again.
+// IsOver reports whether a container of a pod has ended and isn't started again.
 func IsOver(pod *corev1.Pod, container corev1.Container) bool {
 	ended := stateOf(pod, container.Name).Terminated
 	switch {
@@ -47,16 +44,10 @@ func isInit(pod *corev1.Pod, name string) bool {
 
 // stateOf is the state of a container, as the pod's status has it; empty if it has none.
 func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
-	lists := [][]corev1.ContainerStatus{
-		pod.Status.InitContainerStatuses,
-		pod.Status.ContainerStatuses,
-		pod.Status.EphemeralContainerStatuses,
-	}
-	for _, statuses := range lists {
-		for _, status := range statuses {
-			if status.Name == name {
-				return status.State
-			}
+	status := pod.Status
+	for _, container := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
+		if container.Name == name {
+			return container.State
 		}
 	}
 	return corev1.ContainerState{}

@@ -13,22 +13,22 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// bindType is the type of a mount that shows what is there already.
+// bindType is the type of a bind mount.
 const bindType = "bind"
 
-// Description is what a container runtime has to know to show a container its volumes.
-// Mounts are as the OCI runtime specification has them, and so are additionalGids.
+// Description is what a container runtime needs to give a container its volumes. Mounts and
+// additionalGids are those of the OCI runtime specification.
 type Description struct {
 	// Mounts are in the order in which they are to be made.
 	Mounts []specs.Mount `json:"mounts"`
-	// Devices are the volumes that the container sees as devices.
+	// Devices are the container's block volumes.
 	Devices []Device `json:"devices"`
-	// AdditionalGids are groups that the container's processes are to have.
+	// AdditionalGids are supplemental groups of the container's processes.
 	AdditionalGids []uint32 `json:"additionalGids"`
 }
 
-// Device is an entry of linux.devices in the OCI runtime specification, with what that
-// says elsewhere.
+// Device is an entry of linux.devices in the OCI runtime specification, with what that has
+// elsewhere.
 type Device struct {
 	specs.LinuxDevice
 	// Source is the path of the device on the node.
@@ -37,24 +37,23 @@ type Device struct {
 	Access string `json:"access"`
 }
 
-// Pod is what its containers have in common.
+// Pod is what the containers of a pod have in common.
 type Pod struct {
-	// Volumes is where they are, by the names that the pod has for them.
-	Volumes map[string]Place
-	// Groups are those that its processes are to have besides their own.
+	// Volumes are by the names that the pod has for them.
+	Volumes map[string]Volume
+	// Groups are supplemental groups of its processes.
 	Groups []int64
 }
 
-// Place is where a volume is on the node.
-type Place struct {
-	// Path is where it is visible.
+// Volume is where a volume is on the node.
+type Volume struct {
+	// Path is its directory or device.
 	Path string
 	// Access is what the pod may do with it.
 	Access mount.Access
-	// Part is where a part of it is visible that a container's volumeMount of this index
-	// asks for.
+	// Part returns the path of the part for a container's volumeMount of this index.
 	Part func(container string, index int) string
-	// Device is its numbers, if it is one.
+	// Device is its device numbers, if it is a block volume.
 	Device Numbers
 }
 
@@ -62,20 +61,20 @@ type Place struct {
 func (p Pod) Describe(container corev1.Container) (Description, error) {
 	description := Description{Mounts: []specs.Mount{}, Devices: []Device{}, AdditionalGids: []uint32{}}
 	for i, wanted := range container.VolumeMounts {
-		place, err := p.place(container, wanted.Name)
+		volume, err := p.volume(container, wanted.Name)
 		if err != nil {
 			return Description{}, err
 		}
-		description.Mounts = append(description.Mounts, mountOf(container, i, place))
+		description.Mounts = append(description.Mounts, mountOf(container, i, volume))
 	}
-	// What lies in another mount comes after it.
+	// A mount inside another one comes after it.
 	slices.SortStableFunc(description.Mounts, func(a, b specs.Mount) int { return depth(a.Destination) - depth(b.Destination) })
 	for _, wanted := range container.VolumeDevices {
-		place, err := p.place(container, wanted.Name)
+		volume, err := p.volume(container, wanted.Name)
 		if err != nil {
 			return Description{}, err
 		}
-		description.Devices = append(description.Devices, deviceOf(wanted, place))
+		description.Devices = append(description.Devices, deviceOf(wanted, volume))
 	}
 	for _, group := range p.Groups {
 		if group >= 0 && group <= math.MaxUint32 {
@@ -85,30 +84,29 @@ func (p Pod) Describe(container corev1.Container) (Description, error) {
 	return description, nil
 }
 
-func (p Pod) place(container corev1.Container, volume string) (Place, error) {
-	place, known := p.Volumes[volume]
+func (p Pod) volume(container corev1.Container, name string) (Volume, error) {
+	volume, known := p.Volumes[name]
 	if !known {
-		return Place{}, fmt.Errorf("container %s names volume %s, which the pod hasn't: create the pod anew", container.Name, volume)
+		return Volume{}, fmt.Errorf("container %s names volume %s, which the pod hasn't: create the pod anew", container.Name, name)
 	}
-	return place, nil
+	return volume, nil
 }
 
-// mountOf is one volumeMount of a container.
-func mountOf(container corev1.Container, index int, place Place) specs.Mount {
+func mountOf(container corev1.Container, index int, volume Volume) specs.Mount {
 	wanted := container.VolumeMounts[index]
-	source := place.Path
+	source := volume.Path
 	if wanted.SubPath != "" || wanted.SubPathExpr != "" {
-		source = place.Part(container.Name, index)
+		source = volume.Part(container.Name, index)
 	}
 	return specs.Mount{
 		Destination: filepath.Clean("/" + wanted.MountPath),
 		Type:        bindType,
 		Source:      source,
-		Options:     append([]string{"rbind", propagation(wanted)}, access(wanted, place)...),
+		Options:     append([]string{"rbind", propagation(wanted)}, access(wanted, volume)...),
 	}
 }
 
-// propagation is whether mounts that are made later show up on the other side.
+// propagation is the mount option for whether later mounts appear on the other side.
 func propagation(wanted corev1.VolumeMount) string {
 	if wanted.MountPropagation == nil {
 		return "rprivate"
@@ -123,14 +121,14 @@ func propagation(wanted corev1.VolumeMount) string {
 	}
 }
 
-// access is what the container may do. The kernels that the agent runs on can make all
-// mounts below read-only, too.
-func access(wanted corev1.VolumeMount, place Place) []string {
+// access is the mount options for what the container may do. The kernels that the agent runs on
+// support rro.
+func access(wanted corev1.VolumeMount, volume Volume) []string {
 	recursive := wanted.RecursiveReadOnly
 	switch {
 	case wanted.ReadOnly && recursive != nil && *recursive != corev1.RecursiveReadOnlyDisabled:
 		return []string{"ro", "rro"}
-	case wanted.ReadOnly || place.Access == mount.ReadOnly:
+	case wanted.ReadOnly || volume.Access == mount.ReadOnly:
 		return []string{"ro"}
 	default:
 		// Not rw: runtimes take that for an order to lift what the volume's own mount forbids.
@@ -138,13 +136,13 @@ func access(wanted corev1.VolumeMount, place Place) []string {
 	}
 }
 
-func deviceOf(wanted corev1.VolumeDevice, place Place) Device {
+func deviceOf(wanted corev1.VolumeDevice, volume Volume) Device {
 	device := Device{
-		LinuxDevice: specs.LinuxDevice{Path: filepath.Clean("/" + wanted.DevicePath), Type: "b", Major: place.Device.Major, Minor: place.Device.Minor},
-		Source:      place.Path,
+		LinuxDevice: specs.LinuxDevice{Path: filepath.Clean("/" + wanted.DevicePath), Type: "b", Major: volume.Device.Major, Minor: volume.Device.Minor},
+		Source:      volume.Path,
 		Access:      "rwm",
 	}
-	if place.Access == mount.ReadOnly {
+	if volume.Access == mount.ReadOnly {
 		device.Access = "r"
 	}
 	return device

@@ -19,7 +19,7 @@ func pod() container.Pod {
 		return fmt.Sprintf("/pods/1/volume-subpaths/data/%s/%d", name, index)
 	}
 	return container.Pod{
-		Volumes: map[string]container.Place{
+		Volumes: map[string]container.Volume{
 			"data":   {Path: "/pods/1/volumes/data", Part: part},
 			"config": {Path: "/pods/1/volumes/config", Access: mount.ReadOnly},
 			"disk":   {Path: "/pods/1/volumeDevices/disk", Device: container.Numbers{Major: 7, Minor: 3}},
@@ -41,7 +41,7 @@ func optionsOf(t *testing.T, wanted corev1.VolumeMount) string {
 }
 
 //proves:every/volumeMount
-func TestAMountsOptionsSayWhatThePodAskedFor(t *testing.T) {
+func TestAMountHasTheOptionsOfThePodsSpec(t *testing.T) {
 	tests := map[string]struct {
 		mount corev1.VolumeMount
 		want  string
@@ -73,7 +73,7 @@ func TestAPartOfAVolumeIsWhereItWasMountedForThisContainer(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInAnotherMountIsMountedAfterIt(t *testing.T) {
+func TestAMountInsideAnotherMountComesAfterIt(t *testing.T) {
 	var mounts []corev1.VolumeMount
 	for _, path := range []string{"/a/b/c", "/x", "relative/", "/a/b", "/", "/a"} {
 		mounts = append(mounts, corev1.VolumeMount{Name: "data", MountPath: path})

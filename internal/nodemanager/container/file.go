@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// FileName is what a description is called, in the directory of its container.
+	// FileName is the name of a description in the directory of its container.
 	FileName = "mounts.json"
-	// unfinished is what it is called until all of it is written.
+	// unfinished is its name until all of it is written.
 	unfinished = ".mounts.json.new"
 
 	fileMode = 0o640
 	dirMode  = 0o750
 )
 
-// Write writes a description into a directory, which is made if it doesn't exist: all of
-// it at once for whoever reads it, and only if it says something new.
+// Write writes a description into a directory, and makes the directory. A reader sees all of
+// the file or none of it. An unchanged file isn't written.
 func Write(dir string, description Description) error {
 	content, err := json.MarshalIndent(description, "", "  ")
 	if err != nil {
@@ -34,12 +34,11 @@ func Write(dir string, description Description) error {
 		return nil
 	}
 	if err := errors.Join(os.MkdirAll(dir, dirMode), replace(dir, content)); err != nil {
-		return fmt.Errorf("writing down a container's mounts: %w", err)
+		return fmt.Errorf("writing a container's mounts: %w", err)
 	}
 	return nil
 }
 
-// replace writes the file anew beside the one that is there, and gives it its name.
 func replace(dir string, content []byte) error {
 	beside := filepath.Join(dir, unfinished)
 	if err := removeFile(beside); err != nil {
@@ -54,8 +53,8 @@ func replace(dir string, content []byte) error {
 	return os.Rename(beside, filepath.Join(dir, FileName))
 }
 
-// Withdraw removes a description, so that no container is started with volumes that
-// aren't there. The directory stays.
+// Withdraw removes a description, so that no container starts without its volumes. The
+// directory stays.
 func Withdraw(dir string) error {
 	if err := errors.Join(removeFile(filepath.Join(dir, FileName)), removeFile(filepath.Join(dir, unfinished))); err != nil {
 		return fmt.Errorf("withdrawing a container's mounts: %w", err)
@@ -63,8 +62,7 @@ func Withdraw(dir string) error {
 	return nil
 }
 
-// Remove removes a description and its directory. Whatever else lies there stays, and is
-// an error.
+// Remove removes a description and its directory. Any other file there stays, and is an error.
 func Remove(dir string) error {
 	if err := Withdraw(dir); err != nil {
 		return err

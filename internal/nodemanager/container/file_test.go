@@ -45,7 +45,7 @@ func TestADescriptionIsWrittenAtOnceAndOnlyIfItIsNew(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDescriptionStays(t *testing.T) {
+func TestAnyOtherFileStays(t *testing.T) {
 	dir := t.TempDir()
 	kept := filepath.Join(dir, "termination-log")
 	err := errors.Join(os.WriteFile(kept, nil, 0o600), container.Write(dir, container.Description{}), container.Withdraw(dir))

@@ -11,36 +11,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func (g *gathering) addDownwardAPI(ctx context.Context, items []corev1.DownwardAPIVolumeFile) error {
+func (c *collector) addDownwardAPI(ctx context.Context, items []corev1.DownwardAPIVolumeFile) error {
 	for _, item := range items {
-		text, origin, err := g.downward(ctx, item)
+		text, origin, err := c.downward(ctx, item)
 		if err != nil {
 			return err
 		}
-		file := found{File: g.file([]byte(text), item.Mode, item.User), origin: origin, chosen: true}
-		if err := g.put(item.Path, file); err != nil {
+		file := found{File: c.file([]byte(text), item.Mode, item.User), origin: origin, chosen: true}
+		if err := c.put(item.Path, file); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// downward is what one file tells a pod of itself, and where that comes from.
-func (g *gathering) downward(ctx context.Context, item corev1.DownwardAPIVolumeFile) (text, origin string, err error) {
+// downward returns the text of one file, and its origin.
+func (c *collector) downward(ctx context.Context, item corev1.DownwardAPIVolumeFile) (text, origin string, err error) {
 	switch {
 	case item.FieldRef != nil:
-		text, err = fieldOf(g.pod, item.FieldRef.FieldPath)
+		text, err = fieldOf(c.pod, item.FieldRef.FieldPath)
 		return text, "field " + item.FieldRef.FieldPath, err
 	case item.ResourceFieldRef != nil:
-		text, err = g.resource(ctx, item.ResourceFieldRef)
+		text, err = c.resource(ctx, item.ResourceFieldRef)
 		return text, "resource " + item.ResourceFieldRef.Resource + " of container " + item.ResourceFieldRef.ContainerName, err
 	default:
 		return "", "", fmt.Errorf("file %s of a downwardAPI volume has neither fieldRef nor resourceFieldRef: give it one", item.Path)
 	}
 }
 
-// fieldOf is the value of one of the fields that volumes may show. A label or an
-// annotation that the pod hasn't is empty.
+// fieldOf returns the value of a field that volumes may project. A missing label or annotation is
+// empty.
 func fieldOf(pod *corev1.Pod, field string) (string, error) {
 	name, key, keyed := cutKey(field)
 	switch {
@@ -72,8 +72,7 @@ func cutKey(field string) (name, key string, keyed bool) {
 	return name, key, closed && opened
 }
 
-// lines is how a volume shows a map: a line key="value" each, sorted, with the value
-// quoted as in Go.
+// lines formats a map: a line key="value" each, sorted, with the value quoted as in Go.
 func lines(values map[string]string) string {
 	each := make([]string, 0, len(values))
 	for _, key := range slices.Sorted(maps.Keys(values)) {

@@ -24,7 +24,7 @@ func ofResource(container, name, divisor string) corev1.VolumeSource {
 }
 
 //proves:downwardAPI/shown
-func TestAVolumeTellsAPodOfItself(t *testing.T) {
+func TestADownwardAPIVolumeHasFieldsOfThePod(t *testing.T) {
 	tests := map[string]string{
 		"metadata.name":                              "web",
 		"metadata.namespace":                         "default",
@@ -42,7 +42,7 @@ func TestAVolumeTellsAPodOfItself(t *testing.T) {
 }
 
 //proves:downwardAPI/shown
-func TestAVolumeTellsOfWhatAContainerMayUse(t *testing.T) {
+func TestADownwardAPIVolumeHasResourcesOfAContainer(t *testing.T) {
 	pod := web()
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
@@ -81,8 +81,8 @@ func TestFilesOfItselfHaveTheirOwnModes(t *testing.T) {
 	mustShow(t, ofDownwardAPI(own), "name 0400 5 web")
 }
 
-func TestWhatCannotBeToldOfAPodIsAnError(t *testing.T) {
-	mustFail(t, ofResource("side", "limits.cpu", ""), nil, "the pod has no container side, whose resources a volume is to show: name one that it has")
+func TestAnUnsupportedFieldIsAnError(t *testing.T) {
+	mustFail(t, ofResource("side", "limits.cpu", ""), nil, "the pod has no container side, whose resources a volume is to project: name one that it has")
 	mustFail(t, ofResource("main", "limits.cpu", "-1"), nil, "divisor -1 of resource cpu isn't above zero: choose another")
 	mustFail(t, ofDownwardAPI(corev1.DownwardAPIVolumeFile{Path: "f"}), nil, "file f of a downwardAPI volume has neither fieldRef nor resourceFieldRef: give it one")
 }

@@ -50,14 +50,14 @@ func secret(name string, items ...corev1.KeyToPath) corev1.VolumeProjection {
 
 func item(key, path string) corev1.KeyToPath { return corev1.KeyToPath{Key: key, Path: path} }
 
-func TestAllKeysOfAnObjectAreShownUnderTheirNames(t *testing.T) {
+func TestAllKeysOfAnObjectAreProjectedByTheirNames(t *testing.T) {
 	mustShow(t, ofConfigMap("app"), "a.conf 0644 root a", "b.conf 0644 root b", "logo 0644 root \x00\x01")
 	mustShow(t, ofSecret("tls"), "tls.crt 0644 root cert", "tls.key 0644 root key")
 	mustShow(t, of(configMap("folder"), secret("tls")), "etc 0644 root a file", "tls.crt 0644 root cert", "tls.key 0644 root key")
 }
 
 //proves:objects/items
-func TestItemsAreShownAloneAtTheirPaths(t *testing.T) {
+func TestOnlyItemsAreProjectedAtTheirPaths(t *testing.T) {
 	mustShow(t, ofConfigMap("app", item("a.conf", "etc/./a"), item("logo", "logo//")), "etc/a 0644 root a", "logo 0644 root \x00\x01")
 	mustShow(t, ofSecret("tls", item("tls.key", "deep/..down/key")), "deep/..down/key 0644 root key")
 }
@@ -75,7 +75,7 @@ func TestAnItemsModeAndOwnerGoBeforeThoseOfItsVolume(t *testing.T) {
 	mustShow(t, whole, "a.conf 0755 root newer")
 }
 
-func TestWhatIsMissingIsNamedWithWhatToDo(t *testing.T) {
+func TestTheErrorOfAMissingObjectHasItsNameAndAdvice(t *testing.T) {
 	tests := map[string]corev1.VolumeSource{
 		"secret default/db doesn't exist: create it, or set optional: true":         ofSecret("db"),
 		"configMap default/db doesn't exist: create it, or set optional: true":      of(secret("tls"), configMap("db")),
@@ -91,7 +91,7 @@ func TestWhatIsMissingIsNamedWithWhatToDo(t *testing.T) {
 }
 
 //proves:objects/optional
-func TestWhatIsOptionalMayBeMissing(t *testing.T) {
+func TestAnOptionalObjectMayBeMissing(t *testing.T) {
 	object := ofSecret("db")
 	object.Secret.Optional = new(true)
 	mustShow(t, object)
@@ -103,7 +103,7 @@ func TestWhatIsOptionalMayBeMissing(t *testing.T) {
 	mustShow(t, of(one, secret("tls", item("tls.crt", "crt"))), "crt 0644 root cert")
 }
 
-func TestWhatCannotBeReadYetIsWaitedForThoughItIsOptional(t *testing.T) {
+func TestAnUnreadableObjectIsWaitedForThoughItIsOptional(t *testing.T) {
 	source := ofSecret(unreadable)
 	source.Secret.Optional = new(true)
 	_, _, err := shown(t, cluster(), web(), source)
@@ -153,14 +153,14 @@ func TestPathsLieInTheVolumeAndApartFromItsOwnNames(t *testing.T) {
 //proves:projected/shown
 func TestOtherSourcesAreNotSupported(t *testing.T) {
 	tests := map[string]corev1.VolumeSource{
-		"a projected volume with a clusterTrustBundle is not supported by this version of Stowage":   of(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),
-		"a projected volume with a podCertificate is not supported by this version of Stowage":       of(corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}}),
-		"a projected volume with a source of this type is not supported by this version of Stowage":  of(corev1.VolumeProjection{}),
-		"volume v isn't made of objects of the API server: not supported by this version of Stowage": {EmptyDir: &corev1.EmptyDirVolumeSource{}},
-		"field spec.nodeName in a volume is not supported by this version of Stowage":                ofField("spec.nodeName"),
-		"field metadata.name['x'] in a volume is not supported by this version of Stowage":           ofField("metadata.name['x']"),
-		"resource limits.example.com/gpu in a volume is not supported by this version of Stowage":    ofResource("main", "limits.example.com/gpu", "1"),
-		"resource cpu in a volume is not supported by this version of Stowage":                       ofResource("main", "cpu", "1"),
+		"a projected volume with a clusterTrustBundle is not supported by this version of Stowage":  of(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),
+		"a projected volume with a podCertificate is not supported by this version of Stowage":      of(corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}}),
+		"a projected volume with a source of this type is not supported by this version of Stowage": of(corev1.VolumeProjection{}),
+		"volume v isn't of a projected type: not supported by this version of Stowage":              {EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		"field spec.nodeName in a volume is not supported by this version of Stowage":               ofField("spec.nodeName"),
+		"field metadata.name['x'] in a volume is not supported by this version of Stowage":          ofField("metadata.name['x']"),
+		"resource limits.example.com/gpu in a volume is not supported by this version of Stowage":   ofResource("main", "limits.example.com/gpu", "1"),
+		"resource cpu in a volume is not supported by this version of Stowage":                      ofResource("main", "cpu", "1"),
 	}
 	for want, source := range tests {
 		mustFail(t, source, content.ErrNotSupported, want)
@@ -169,11 +169,11 @@ func TestOtherSourcesAreNotSupported(t *testing.T) {
 
 func TestFourTypesAreMadeOfObjects(t *testing.T) {
 	for _, source := range []corev1.VolumeSource{ofConfigMap("a"), ofSecret("a"), ofField("metadata.name"), of()} {
-		if !content.Shows(corev1.Volume{VolumeSource: source}) {
+		if !content.IsProjected(corev1.Volume{VolumeSource: source}) {
 			t.Errorf("%+v isn't", source)
 		}
 	}
-	if content.Shows(corev1.Volume{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}) {
+	if content.IsProjected(corev1.Volume{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}) {
 		t.Error("hostPath is")
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// The longest path, and the longest name in one, that Linux knows.
+// Linux's longest path, and longest name in a path.
 const (
 	maxPath = 4096
 	maxName = 255
 )
 
-// checkPath is the path at which a file of a volume lies, in its shortest form. At the
-// top of a volume, names that begin with ".." are those of its own machinery.
+// checkPath returns the shortest form of a file's path in its volume. At the top of a volume,
+// names that begin with ".." are package atomicdir's.
 func checkPath(at string) (clean string, err error) {
 	if problem := problemOf(at); problem != nil {
 		return "", fmt.Errorf("path %q %w", at, problem)

@@ -11,23 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resource is what a container asks for, or may have, of something, in units of the
-// divisor, and rounded up.
-func (g *gathering) resource(ctx context.Context, selector *corev1.ResourceFieldSelector) (string, error) {
-	container, err := containerOf(g.pod, selector.ContainerName)
+// resource returns a request or limit of a container, in units of the divisor, rounded up.
+func (c *collector) resource(ctx context.Context, selector *corev1.ResourceFieldSelector) (string, error) {
+	container, err := containerOf(c.pod, selector.ContainerName)
 	if err != nil {
 		return "", err
 	}
 	kind, name, _ := strings.Cut(selector.Resource, ".")
 	resource := corev1.ResourceName(name)
-	if !isShowable(resource) {
+	if !isProjectable(resource) {
 		kind = ""
 	}
 	switch kind {
 	case "requests":
 		return inUnits(resource, container.Resources.Requests[resource], selector.Divisor)
 	case "limits":
-		limit, err := g.limit(ctx, container, resource)
+		limit, err := c.limit(ctx, container, resource)
 		if err != nil {
 			return "", err
 		}
@@ -37,14 +36,14 @@ func (g *gathering) resource(ctx context.Context, selector *corev1.ResourceField
 	}
 }
 
-// limit is what a container may have: without a limit of its own, all that the node has
-// for pods. Huge pages are never more than what is asked for.
-func (g *gathering) limit(ctx context.Context, container *corev1.Container, name corev1.ResourceName) (resource.Quantity, error) {
+// limit returns a container's limit; without one, what is allocatable on the node. Huge pages
+// never exceed the request.
+func (c *collector) limit(ctx context.Context, container *corev1.Container, name corev1.ResourceName) (resource.Quantity, error) {
 	limit := container.Resources.Limits[name]
 	if !limit.IsZero() || isHugePages(name) {
 		return limit, nil
 	}
-	node, err := g.reader.Node(ctx)
+	node, err := c.reader.Node(ctx)
 	if err != nil {
 		return limit, err
 	}
@@ -55,17 +54,15 @@ func (g *gathering) limit(ctx context.Context, container *corev1.Container, name
 }
 
 func containerOf(pod *corev1.Pod, name string) (*corev1.Container, error) {
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			if containers[i].Name == name {
-				return &containers[i], nil
-			}
+	for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if container.Name == name {
+			return &container, nil
 		}
 	}
-	return nil, fmt.Errorf("the pod has no container %s, whose resources a volume is to show: name one that it has", name)
+	return nil, fmt.Errorf("the pod has no container %s, whose resources a volume is to project: name one that it has", name)
 }
 
-func isShowable(name corev1.ResourceName) bool {
+func isProjectable(name corev1.ResourceName) bool {
 	return slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}, name) || isHugePages(name)
 }
 

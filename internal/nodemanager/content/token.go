@@ -3,26 +3,27 @@ package content
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ownerOnly is the mode of a token that only its owner, and the pod's group, read.
+// ownerOnly is the mode of a token that only its owner and the pod's group read.
 const ownerOnly os.FileMode = 0o600
 
-func (g *gathering) addToken(ctx context.Context, source *corev1.ServiceAccountTokenProjection) error {
-	token, err := g.reader.Token(ctx, g.pod, source)
+func (c *collector) addToken(ctx context.Context, source *corev1.ServiceAccountTokenProjection) error {
+	token, err := c.reader.Token(ctx, c.pod, source)
 	if err != nil {
 		return err
 	}
-	g.renew = sooner(g.renew, token.Renew)
-	origin := "the token of service account " + g.pod.Namespace + "/" + g.pod.Spec.ServiceAccountName
-	file := found{File: g.tokenFile(token, source.User), origin: origin, chosen: true}
-	return g.put(source.Path, file)
+	c.renew = sooner(c.renew, token.Renew)
+	origin := "the token of service account " + c.pod.Namespace + "/" + c.pod.Spec.ServiceAccountName
+	file := found{File: c.tokenFile(token, source.User), origin: origin, chosen: true}
+	return c.put(source.Path, file)
 }
 
-// sooner is the first of two times; zero is never.
+// sooner returns the earlier of two times; zero is never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -30,22 +31,21 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// tokenFile is closed to others where it is known who must read it: one user, or the
-// pod's group, which all files of the volume are given to.
-func (g *gathering) tokenFile(token Token, user *int64) File {
-	file := g.file([]byte(token.Value), nil, user)
+// tokenFile returns a token's file. Other users can't read it if its readers are known: one
+// user, or the pod's fsGroup, which all files of the volume have.
+func (c *collector) tokenFile(token Token, user *int64) File {
+	file := c.file([]byte(token.Value), nil, user)
 	if file.Owner == nil {
-		file.Owner = userOf(g.pod)
+		file.Owner = userOf(c.pod)
 	}
-	security := g.pod.Spec.SecurityContext
+	security := c.pod.Spec.SecurityContext
 	if file.Owner != nil || security != nil && security.FSGroup != nil {
 		file.Mode = ownerOnly
 	}
 	return file
 }
 
-// userOf is the user that all containers of a pod run as; nil if that isn't known, or
-// they are several.
+// userOf returns the user of all containers of a pod; nil if that is unknown, or not one user.
 func userOf(pod *corev1.Pod) *int64 {
 	var user *int64
 	for _, security := range contextsOf(pod) {
@@ -58,17 +58,14 @@ func userOf(pod *corev1.Pod) *int64 {
 	return user
 }
 
-// contextsOf is the security contexts of all containers; nil for those without one.
+// contextsOf returns the security contexts of all containers; nil for those without one.
 func contextsOf(pod *corev1.Pod) []*corev1.SecurityContext {
 	var contexts []*corev1.SecurityContext
-	for i := range pod.Spec.InitContainers {
-		contexts = append(contexts, pod.Spec.InitContainers[i].SecurityContext)
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		contexts = append(contexts, container.SecurityContext)
 	}
-	for i := range pod.Spec.Containers {
-		contexts = append(contexts, pod.Spec.Containers[i].SecurityContext)
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		contexts = append(contexts, pod.Spec.EphemeralContainers[i].SecurityContext)
+	for _, container := range pod.Spec.EphemeralContainers {
+		contexts = append(contexts, container.SecurityContext)
 	}
 	return contexts
 }

@@ -20,7 +20,7 @@ func TestATokenIsClosedToAllButThePodsUserOrGroup(t *testing.T) {
 		chosen *int64
 		want   string
 	}{
-		"nobody known":              {own: []*corev1.SecurityContext{nil}, want: "vault 0644 root token for vault"},
+		"no user known":             {own: []*corev1.SecurityContext{nil}, want: "vault 0644 root token for vault"},
 		"one user of the pod":       {pod: corev1.PodSecurityContext{RunAsUser: new(int64(1000))}, own: []*corev1.SecurityContext{nil, nil}, want: "vault 0600 1000 token for vault"},
 		"one user of containers":    {own: []*corev1.SecurityContext{as(7), as(7)}, want: "vault 0600 7 token for vault"},
 		"several users":             {own: []*corev1.SecurityContext{as(7), as(8)}, want: "vault 0644 root token for vault"},

@@ -21,23 +21,21 @@ import (
 )
 
 const (
-	// driversInterval is how often it is looked whether the CSINode says what it should,
-	// and driversRetry how soon after that failed.
+	// driversInterval is how often the CSINode is checked, and driversRetry how soon after an
+	// error.
 	driversInterval = time.Minute
 	driversRetry    = 2 * time.Second
 )
 
-// Drivers says in the node's CSINode which drivers serve it, what of its topology they go
-// by, and how many of their volumes it takes: schedulers don't give it more; and that the
-// agent follows pods. That is the kubelet's, where there is one. What others say there
-// stays.
+// Drivers writes to the node's CSINode which drivers serve it, with their topology keys and their
+// limits for the scheduler, and that the agent follows pods. Where there is a kubelet, it does
+// this. Entries of other drivers stay as they are.
 //
 // It is a runnable of the agent's controller manager. Its zero value isn't usable.
 type Drivers struct {
-	// NodeName is the node that they serve.
+	// NodeName is the drivers' node.
 	NodeName string
-	// Wanted are the drivers. WantedOn, where it is set, says which they are from the node
-	// as it is.
+	// Wanted are the drivers. WantedOn, if set, computes them from the Node.
 	Wanted   []storagev1.CSINodeDriver
 	WantedOn func(node *corev1.Node) []storagev1.CSINodeDriver
 	// Client writes, and Live reads from the API server itself.
@@ -51,7 +49,7 @@ func (d *Drivers) Start(ctx context.Context) error {
 		next := driversInterval
 		if err := d.Ensure(ctx); err != nil && ctx.Err() == nil {
 			next = driversRetry
-			logf.FromContext(ctx).Error(err, "saying which drivers serve the node")
+			logf.FromContext(ctx).Error(err, "writing the drivers of the node")
 		}
 		select {
 		case <-ctx.Done():
@@ -61,8 +59,7 @@ func (d *Drivers) Start(ctx context.Context) error {
 	}
 }
 
-// Ensure makes the CSINode say it, or returns an error, after which part of it may be
-// said.
+// Ensure brings the CSINode up to date. After an error, part of it may be written.
 func (d *Drivers) Ensure(ctx context.Context) error {
 	if d.WantedOn != nil {
 		of := &corev1.Node{}
@@ -79,7 +76,7 @@ func (d *Drivers) Ensure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading CSINode %s: %w", d.NodeName, err)
 	}
-	// What is said of a driver can't be changed, only taken back and said anew.
+	// The entry of a driver is immutable: it is removed, and added anew.
 	if err := d.update(ctx, node, slices.DeleteFunc(slices.Clone(node.Spec.Drivers), d.isOutdated)); err != nil {
 		return err
 	}
@@ -88,14 +85,14 @@ func (d *Drivers) Ensure(ctx context.Context) error {
 	}
 	drivers := slices.Clone(node.Spec.Drivers)
 	for _, wanted := range d.Wanted {
-		if !slices.ContainsFunc(drivers, func(said storagev1.CSINodeDriver) bool { return said.Name == wanted.Name }) {
+		if !slices.ContainsFunc(drivers, func(entry storagev1.CSINodeDriver) bool { return entry.Name == wanted.Name }) {
 			drivers = append(drivers, wanted)
 		}
 	}
 	return d.update(ctx, node, drivers)
 }
 
-// mark says that the agent follows pods, so that who attaches what to the node is known.
+// mark annotates that the agent follows pods: the controllers attach disks for it.
 func (d *Drivers) mark(ctx context.Context, node *storagev1.CSINode) error {
 	if node.Annotations[stowagev1alpha1.FollowsPodsAnnotation] == "true" {
 		return nil
@@ -107,14 +104,14 @@ func (d *Drivers) mark(ctx context.Context, node *storagev1.CSINode) error {
 	return nil
 }
 
-// isOutdated tells whether what is said of a driver isn't what should be.
-func (d *Drivers) isOutdated(said storagev1.CSINodeDriver) bool {
+// isOutdated reports whether a driver's entry differs from the wanted one.
+func (d *Drivers) isOutdated(entry storagev1.CSINodeDriver) bool {
 	return slices.ContainsFunc(d.Wanted, func(wanted storagev1.CSINodeDriver) bool {
-		return wanted.Name == said.Name && !equality.Semantic.DeepEqual(wanted, said)
+		return wanted.Name == entry.Name && !equality.Semantic.DeepEqual(wanted, entry)
 	})
 }
 
-// create creates the CSINode, which goes when its Node does.
+// create creates the CSINode, which is garbage-collected with its Node.
 func (d *Drivers) create(ctx context.Context) error {
 	owner := &corev1.Node{}
 	if err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, owner); err != nil {
@@ -133,7 +130,7 @@ func (d *Drivers) create(ctx context.Context) error {
 	return nil
 }
 
-// update writes the drivers, unless they are there, or somebody else was quicker.
+// update writes changed drivers. A concurrent write is a conflict.
 func (d *Drivers) update(ctx context.Context, node *storagev1.CSINode, drivers []storagev1.CSINodeDriver) error {
 	if equality.Semantic.DeepEqual(node.Spec.Drivers, drivers) {
 		return nil

@@ -1,37 +1,17 @@
-// Package environment finds out the variables of a container as far as the path of a
-// subPathExpr needs them. The node manager calls it before it mounts a part of a volume.
+// Package environment evaluates the variables of a container that a subPathExpr names. The node
+// manager calls it before it mounts a part of a volume.
 //
-// Only what an expression names is read. Values may be secret: they are in no error, and
-// nobody logs them.
+// Only the variables of the expression are read. Values may be secret: they are in no error and
+// in no log.
 package environment
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-// maxLength is how long a path may become: longer than any that the kernel takes.
-const maxLength = 4096
-
-// errTooLong says so.
-var errTooLong = errors.New("it comes to more than 4096 characters")
-
-// Of is the environment of one container of a pod, as it is declared: later variables
-// hide earlier ones, and all of them those of envFrom.
-type Of struct {
-	Pod       *corev1.Pod
-	Container corev1.Container
-	// Reader reads what variables are taken from; nil: those are an error.
-	Reader content.Reader
-}
-
-// Path is what a subPathExpr comes to. A variable that isn't there, or is empty, is an
-// error that names it.
+// Path returns the value of a subPathExpr. A variable that doesn't exist, or is empty, is an error
+// that names it.
 func (e Of) Path(ctx context.Context, expression string) (string, error) {
 	if e.Reader == nil {
 		e.Reader = unread{}
@@ -50,15 +30,8 @@ func (e Of) Path(ctx context.Context, expression string) (string, error) {
 	return path, nil
 }
 
-// scope is the variables that were found out for one path.
-type scope struct {
-	Of
-	// known is values by their index in env.
-	known map[int]string
-}
-
-// lookUp is the value that a variable has for the one at an index of env: that of the
-// last one before it, or else of envFrom.
+// lookUp returns the value of a variable for the one at an index of env: that of the last one
+// before it, or else of envFrom.
 func (s scope) lookUp(ctx context.Context, name string, before int) (value string, found bool, err error) {
 	for i := before - 1; i >= 0; i-- {
 		if s.Container.Env[i].Name != name {
@@ -71,7 +44,7 @@ func (s scope) lookUp(ctx context.Context, name string, before int) (value strin
 	return s.from(ctx, name)
 }
 
-// at is the value of one variable of env; one that may be missing isn't found.
+// at returns the value of one variable of env. A missing optional one isn't found.
 func (s scope) at(ctx context.Context, i int) (value string, found bool, err error) {
 	if value, found = s.known[i]; found {
 		return value, true, nil

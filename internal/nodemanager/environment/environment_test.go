@@ -106,32 +106,32 @@ func of(reader content.Reader, env []corev1.EnvVar, from ...corev1.EnvFromSource
 }
 
 //proves:every/subPathExpr
-func TestWhatAnExpressionComesTo(t *testing.T) {
+func TestTheValueOfAnExpression(t *testing.T) {
 	tests := map[string]struct {
 		expression, want string
 		env              []corev1.EnvVar
 		from             []corev1.EnvFromSource
 	}{
-		"no variable":                        {"logs/today", "logs/today", nil, nil},
-		"a plain value":                      {"logs/$(A)/x", "logs/a/x", []corev1.EnvVar{plain("A", "a")}, nil},
-		"two dollars":                        {"$$(A)$$", "$(A)$", []corev1.EnvVar{plain("A", "a")}, nil},
-		"dollars that name nothing":          {"$A$(B$", "$A$(B$", []corev1.EnvVar{plain("A", "a")}, nil},
-		"references to earlier ones":         {"$(B)", "b-a", []corev1.EnvVar{plain("A", "a"), plain("B", "b-$(A)")}, nil},
-		"a reference to a later one":         {"$(B)", "b-$(A)", []corev1.EnvVar{plain("B", "b-$(A)"), plain("A", "a")}, nil},
-		"a reference that is escaped":        {"$(B)", "$(A)", []corev1.EnvVar{plain("A", "a"), plain("B", "$$(A)")}, nil},
-		"one that hides an earlier one":      {"$(A)", "old-new", []corev1.EnvVar{plain("A", "old"), plain("A", "$(A)-new")}, nil},
-		"fields of the pod":                  {"$(N)-$(U)-$(L)", "web-u1-shop", []corev1.EnvVar{field("N", "metadata.name"), field("U", "metadata.uid"), field("L", "metadata.labels['app']")}, nil},
-		"where the pod runs, and as whom":    {"$(N)/$(S)", "n1/robot", []corev1.EnvVar{field("N", "spec.nodeName"), field("S", "spec.serviceAccountName")}, nil},
-		"addresses":                          {"$(H)/$(P)/$(Q)", "10.0.0.7/10.1.0.1/10.1.0.1,fd00::1", []corev1.EnvVar{field("H", "status.hostIP"), field("P", "status.podIP"), field("Q", "status.podIPs")}, nil},
-		"what the container asks for":        {"$(M)", "64", []corev1.EnvVar{resourceField("M", "requests.memory")}, nil},
-		"what it may have, by the node":      {"$(M)", "8192", []corev1.EnvVar{resourceField("M", "limits.memory")}, nil},
-		"keys":                               {"$(T)/$(P)", "red/hunter2", []corev1.EnvVar{key("T", "settings", "TEAM", false), secret("P", "tls", "PIN")}, nil},
-		"a key that may be missing":          {"$(T)", "first", []corev1.EnvVar{plain("T", "first"), key("T", "settings", "NONE", true)}, nil},
-		"all keys":                           {"$(MY_TEAM)", "red", nil, []corev1.EnvFromSource{all("MY_", "settings", false)}},
-		"all keys, the later ones win":       {"$(TEAM)/$(ONLY)", "late/settings", nil, []corev1.EnvFromSource{all("", "settings", false), all("", "late", false)}},
-		"all keys of what may be missing":    {"$(TEAM)", "red", nil, []corev1.EnvFromSource{all("", "settings", false), all("", "nowhere", true)}},
-		"one of its own hides all keys":      {"$(TEAM)", "mine-red", []corev1.EnvVar{plain("TEAM", "mine-$(TEAM)")}, []corev1.EnvFromSource{all("", "settings", false)}},
-		"what nobody names needn't be there": {"$(A)", "a", []corev1.EnvVar{plain("A", "a"), secret("B", "nowhere", "x")}, nil},
+		"no variable":                          {"logs/today", "logs/today", nil, nil},
+		"a plain value":                        {"logs/$(A)/x", "logs/a/x", []corev1.EnvVar{plain("A", "a")}, nil},
+		"two dollars":                          {"$$(A)$$", "$(A)$", []corev1.EnvVar{plain("A", "a")}, nil},
+		"dollars that name nothing":            {"$A$(B$", "$A$(B$", []corev1.EnvVar{plain("A", "a")}, nil},
+		"references to earlier ones":           {"$(B)", "b-a", []corev1.EnvVar{plain("A", "a"), plain("B", "b-$(A)")}, nil},
+		"a reference to a later one":           {"$(B)", "b-$(A)", []corev1.EnvVar{plain("B", "b-$(A)"), plain("A", "a")}, nil},
+		"a reference that is escaped":          {"$(B)", "$(A)", []corev1.EnvVar{plain("A", "a"), plain("B", "$$(A)")}, nil},
+		"one that hides an earlier one":        {"$(A)", "old-new", []corev1.EnvVar{plain("A", "old"), plain("A", "$(A)-new")}, nil},
+		"fields of the pod":                    {"$(N)-$(U)-$(L)", "web-u1-shop", []corev1.EnvVar{field("N", "metadata.name"), field("U", "metadata.uid"), field("L", "metadata.labels['app']")}, nil},
+		"the node and the service account":     {"$(N)/$(S)", "n1/robot", []corev1.EnvVar{field("N", "spec.nodeName"), field("S", "spec.serviceAccountName")}, nil},
+		"addresses":                            {"$(H)/$(P)/$(Q)", "10.0.0.7/10.1.0.1/10.1.0.1,fd00::1", []corev1.EnvVar{field("H", "status.hostIP"), field("P", "status.podIP"), field("Q", "status.podIPs")}, nil},
+		"what the container asks for":          {"$(M)", "64", []corev1.EnvVar{resourceField("M", "requests.memory")}, nil},
+		"what it may have, by the node":        {"$(M)", "8192", []corev1.EnvVar{resourceField("M", "limits.memory")}, nil},
+		"keys":                                 {"$(T)/$(P)", "red/hunter2", []corev1.EnvVar{key("T", "settings", "TEAM", false), secret("P", "tls", "PIN")}, nil},
+		"a key that may be missing":            {"$(T)", "first", []corev1.EnvVar{plain("T", "first"), key("T", "settings", "NONE", true)}, nil},
+		"all keys":                             {"$(MY_TEAM)", "red", nil, []corev1.EnvFromSource{all("MY_", "settings", false)}},
+		"all keys, the later ones win":         {"$(TEAM)/$(ONLY)", "late/settings", nil, []corev1.EnvFromSource{all("", "settings", false), all("", "late", false)}},
+		"all keys of what may be missing":      {"$(TEAM)", "red", nil, []corev1.EnvFromSource{all("", "settings", false), all("", "nowhere", true)}},
+		"one of its own hides all keys":        {"$(TEAM)", "mine-red", []corev1.EnvVar{plain("TEAM", "mine-$(TEAM)")}, []corev1.EnvFromSource{all("", "settings", false)}},
+		"a variable that isn't named, missing": {"$(A)", "a", []corev1.EnvVar{plain("A", "a"), secret("B", "nowhere", "x")}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestWithoutAReaderOnlyPlainValuesAndFieldsAreKnown(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatAnExpressionNamesIsRead(t *testing.T) {
+func TestOnlyVariablesOfTheExpressionAreRead(t *testing.T) {
 	shelf := newShelf()
 	env := []corev1.EnvVar{secret("B", "tls", "PIN"), key("A", "settings", "TEAM", false)}
 	if _, err := of(shelf, env, all("", "late", false)).Path(t.Context(), "$(A)"); err != nil || len(shelf.read) != 1 {
@@ -205,7 +205,7 @@ func (closed) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Sec
 	return nil, fmt.Errorf("secret %s: %w: %w", name, content.ErrMissing, forbidden)
 }
 
-func TestWhatCannotBeReadYetIsNotMissing(t *testing.T) {
+func TestAnUnreadableObjectIsNotMissing(t *testing.T) {
 	from := func(name string) corev1.EnvFromSource {
 		return corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true)}}
 	}

@@ -1,9 +1,17 @@
 package environment
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
-// expand puts values in the place of $(NAME). $$ is a $, so that $$(NAME) stays $(NAME)
-// without the first; every other $ is itself.
+// maxLength is the longest value in characters: longer than any path that the kernel takes.
+const maxLength = 4096
+
+var errTooLong = errors.New("it comes to more than 4096 characters")
+
+// expand replaces $(NAME) by its value. $$ is a $, so that $$(NAME) becomes $(NAME); every other $
+// is itself.
 func expand(text string, valueOf func(name string) (string, error)) (string, error) {
 	var result strings.Builder
 	for text != "" {
@@ -38,5 +46,5 @@ func expand(text string, valueOf func(name string) (string, error)) (string, err
 	return result.String(), nil
 }
 
-// reference is how a variable is named in a value; one that doesn't exist stays so.
+// reference is the text of a variable in a value. A variable that doesn't exist stays so.
 func reference(name string) string { return "$(" + name + ")" }

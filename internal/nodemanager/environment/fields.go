@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-// field is the value of a field that variables may show, and volumes may not. An
-// address that isn't known yet is empty.
+// field returns the value of a field that variables may have, and volumes may not. An unknown
+// address is empty.
 func (s scope) field(ctx context.Context, path string) (value string, known bool, err error) {
 	switch path {
 	case "spec.nodeName":
@@ -37,7 +37,7 @@ func (s scope) field(ctx context.Context, path string) (value string, known bool
 	}
 }
 
-// hostAddresses is the node's own, for pods whose status doesn't have them.
+// hostAddresses returns the node's addresses, from the Node if the pod's status has none.
 func (s scope) hostAddresses(ctx context.Context) ([]string, error) {
 	var addresses []string
 	for _, address := range s.Pod.Status.HostIPs {
@@ -58,7 +58,6 @@ func (s scope) hostAddresses(ctx context.Context) ([]string, error) {
 	return addresses, nil
 }
 
-// errUnread says that nothing can be read.
 var errUnread = errors.New("this agent reads no objects for variables: use one with a plain value, or of a field of the pod")
 
 // unread is the Reader of an agent that has none.

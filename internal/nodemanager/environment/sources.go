@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-// from is the value of a variable of envFrom: the last source that has it.
+// from returns the value of a variable of envFrom: that of the last source that has it.
 func (s scope) from(ctx context.Context, name string) (value string, found bool, err error) {
 	for _, source := range slices.Backward(s.Container.EnvFrom) {
 		key, prefixed := strings.CutPrefix(name, source.Prefix)
@@ -28,7 +28,7 @@ func (s scope) from(ctx context.Context, name string) (value string, found bool,
 	return "", false, nil
 }
 
-// key is one key of a source of envFrom.
+// key returns the value of one key of a source of envFrom.
 func (s scope) key(ctx context.Context, source corev1.EnvFromSource, key string) (value string, found bool, err error) {
 	switch {
 	case source.ConfigMapRef != nil:
@@ -56,13 +56,13 @@ func (s scope) key(ctx context.Context, source corev1.EnvFromSource, key string)
 	}
 }
 
-// isAllowed says whether an object is missing that may be. One that can't be read yet may
-// be there.
+// isAllowed reports whether a missing object is optional. An object that can't be read yet may
+// exist.
 func isAllowed(err error, optional *bool) bool {
 	return errors.Is(err, content.ErrMissing) && !apierrors.IsForbidden(err) && optional != nil && *optional
 }
 
-// read is the value of a variable that is taken from elsewhere.
+// read returns the value of a variable with a source.
 func (s scope) read(ctx context.Context, from *corev1.EnvVarSource) (value string, found bool, err error) {
 	if from.FieldRef != nil {
 		if value, known, err := s.field(ctx, from.FieldRef.FieldPath); known || err != nil {
@@ -81,11 +81,11 @@ func (s scope) read(ctx context.Context, from *corev1.EnvVarSource) (value strin
 	return string(file.Data), found, nil
 }
 
-// onlyFile is the name of the file in the volume that shows what a variable is.
+// onlyFile is the file of the volume that projects a variable.
 const onlyFile = "value"
 
-// asVolume is the volume that shows a variable's value in one file: variables and
-// volumes are taken from the same things in the same way.
+// asVolume returns a volume that projects a variable to one file: the sources of variables and of
+// volumes are the same.
 func (s scope) asVolume(from *corev1.EnvVarSource) (corev1.VolumeSource, error) {
 	item := corev1.DownwardAPIVolumeFile{Path: onlyFile}
 	switch {

@@ -1,6 +1,6 @@
-// Package growth finishes the expansion of volumes that are mounted on this node: it has
-// their file systems grown and writes the new capacity to the claims' status, as a kubelet
-// does. It never changes what a claim requests, and grows no volume that isn't mounted here.
+// Package growth finishes the expansion of volumes that are mounted on this node: it grows their
+// file systems and writes the new capacity to the claims' status, as a kubelet does. It never
+// changes what a claim requests, and grows no volume that isn't mounted here.
 package growth
 
 import (
@@ -26,18 +26,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-const (
-	// lastGrowthWait is how often a volume is looked at that may yet have to grow,
-	// although nothing is known to have happened to it.
-	lastGrowthWait = time.Minute
-	// growthConflictWait is how soon what somebody else wrote meanwhile is read.
-	growthConflictWait = 200 * time.Millisecond
-)
+// growthConflictWait is how soon a claim is read again after a conflict.
+const growthConflictWait = 200 * time.Millisecond
 
 // Options are what a Growth is made of.
 type Options struct {
-	// Volumes is the volume types that are served as directories, and Devices those
-	// that are served as block devices.
+	// Volumes are the types of filesystem volumes, and Devices those of block volumes.
 	Volumes, Devices volumes.Registry
 	// Mounter reads the mount table.
 	Mounter mount.Mounter
@@ -45,30 +39,28 @@ type Options struct {
 	Client client.Client
 	// Live reads from the API server itself.
 	Live client.Reader
-	// Events tells users.
+	// Events records events of claims and pods.
 	Events events.EventRecorder
-	// Numbers counts what is done; nil: it isn't counted.
+	// Numbers are the metrics; nil: none.
 	Numbers *metrics.Metrics
 	// Clock is the time.
 	Clock clock.PassiveClock
 }
 
-// Growth finishes the expansion of volumes that are mounted on this node: it grows
-// their file systems and says in the claims' status what there is, as a kubelet does.
-// Its key is the claim. A node may only get claims, not watch them: so it looks when
-// a pod's volumes are mounted, when storage grows on this node, and now and then.
+// Growth is the reconciler. Its key is the claim. A node may only get claims, not watch them: it
+// reads a claim when a pod's volumes are mounted, when storage grows on this node, and regularly.
 type Growth struct {
 	Options
-	looks Looks
-	// settled are claims whose volumes' file systems grow when the claim says so, and not
-	// before: until then the volume need not be read.
-	settled settled
+	backoff backoff
+	// growable are claims whose volumes can grow on this node: the volume is read again only when
+	// the claim is to grow.
+	growable growable
 }
 
 // New returns the reconciler of the claims of a node's pods.
 func New(options Options) *Growth { return &Growth{Options: options} }
 
-// growing is a volume that is mounted on this node, and may grow.
+// growing is a volume that is mounted on this node and can grow.
 type growing struct {
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume
@@ -77,22 +69,22 @@ type growing struct {
 	block  bool
 }
 
-// Reconcile grows the volume of one claim, if it is this node's turn.
+// Reconcile grows the volume of one claim, if the claim waits for its node.
 func (g *Growth) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	found, err := g.find(ctx, request)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if found == nil {
-		g.looks.Forget(request.String())
-		g.settled.forget(request.NamespacedName)
+		g.backoff.forget(request.String())
+		g.growable.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	switch {
 	case found.block:
-		// Its expansion is finished elsewhere: there is no file system to grow.
+		// It has no file system: the controller finishes its expansion.
 		err = g.growDevice(ctx, found)
-	case isNodesTurn(found.claim):
+	case isPendingOnNode(found.claim):
 		err = g.growFileSystem(ctx, found)
 	}
 	switch {
@@ -103,25 +95,24 @@ func (g *Growth) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: g.looks.Next(request.String(), mayYetGrow(found.claim))}, nil
+	return ctrl.Result{RequeueAfter: g.backoff.next(request.String(), mayGrow(found.claim))}, nil
 }
 
-// find finds out what a claim's volume is; nil if it can't grow, or isn't mounted on
-// this node so that it can be written. Of a claim that asks for no more than it has, the
-// volume may be left out.
+// find finds the volume of a claim; nil if it can't grow, or isn't mounted read-write on this node.
+// For a claim that requests no more than it has, the volume may be empty.
 func (g *Growth) find(ctx context.Context, request ctrl.Request) (*growing, error) {
 	found := &growing{claim: &corev1.PersistentVolumeClaim{}, volume: &corev1.PersistentVolume{}}
 	var err error
 	if found.pods, err = podclaims.PodsUsing(ctx, g.Client, request.NamespacedName); err != nil || len(found.pods) == 0 {
 		return nil, err
 	}
-	if there, err := g.read(ctx, request.NamespacedName, found.claim); err != nil || !there {
+	if exists, err := g.read(ctx, request.NamespacedName, found.claim); err != nil || !exists {
 		return nil, err
 	}
-	if g.settled.has(request.NamespacedName, found.claim.Spec.VolumeName) && !mayYetGrow(found.claim) {
+	if g.growable.has(request.NamespacedName, found.claim.Spec.VolumeName) && !mayGrow(found.claim) {
 		return found, nil
 	}
-	if there, err := g.read(ctx, client.ObjectKey{Name: found.claim.Spec.VolumeName}, found.volume); err != nil || !there {
+	if exists, err := g.read(ctx, client.ObjectKey{Name: found.claim.Spec.VolumeName}, found.volume); err != nil || !exists {
 		return nil, err
 	}
 	spec := volumes.Spec{PersistentVolume: found.volume}
@@ -131,8 +122,7 @@ func (g *Growth) find(ctx context.Context, request ctrl.Request) (*growing, erro
 	}
 	plugin, _ := types.For(spec)
 	grower, grows := plugin.(volumes.Grower)
-	tied := resolve.CheckVolume(found.volume, found.claim) == nil
-	if !grows || !tied {
+	if bound := resolve.CheckVolume(found.volume, found.claim) == nil; !grows || !bound {
 		return nil, nil
 	}
 	found.grower = grower
@@ -141,12 +131,12 @@ func (g *Growth) find(ctx context.Context, request ctrl.Request) (*growing, erro
 		return nil, err
 	}
 	if !found.block {
-		g.settled.add(request.NamespacedName, found.volume.Name)
+		g.growable.add(request.NamespacedName, found.volume.Name)
 	}
 	return found, nil
 }
 
-// read reads an object live, and says whether it is there for this node.
+// read reads an object live, and reports whether it exists and this node may read it.
 func (g *Growth) read(ctx context.Context, key client.ObjectKey, object client.Object) (bool, error) {
 	if key.Name == "" {
 		return false, nil
@@ -156,7 +146,7 @@ func (g *Growth) read(ctx context.Context, key client.ObjectKey, object client.O
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading %s to see whether it grows: %w", key, err)
+		return false, fmt.Errorf("reading %s for its expansion: %w", key, err)
 	}
 	return true, nil
 }
@@ -168,8 +158,8 @@ func (g *Growth) growDevice(ctx context.Context, found *growing) error {
 	return err
 }
 
-// growFileSystem says that it begins, grows, and says what there is. After a crash
-// each step is done again, which changes nothing where it was done.
+// growFileSystem records the start, grows, and records the result. After a crash, each step is
+// repeated, without effect where it was done.
 func (g *Growth) growFileSystem(ctx context.Context, found *growing) error {
 	if err := g.write(ctx, found.claim, setGrowing); err != nil {
 		return err
@@ -179,7 +169,7 @@ func (g *Growth) growFileSystem(ctx context.Context, found *growing) error {
 	bytes, err := found.grower.Grow(ctx, found.volume)
 	ended(metrics.OutcomeOf(err, false))
 	if err == nil && bytes < wanted.Value() {
-		err = fmt.Errorf("the storage of volume %s has %s on this node, and %s are asked for",
+		err = fmt.Errorf("the storage of volume %s has %s on this node, and %s are requested",
 			found.volume.Name, resource.NewQuantity(bytes, resource.BinarySI), wanted.String())
 	}
 	if err != nil {
@@ -188,26 +178,25 @@ func (g *Growth) growFileSystem(ctx context.Context, found *growing) error {
 	if err := g.write(ctx, found.claim, func(claim *corev1.PersistentVolumeClaim) { setGrown(claim, wanted) }); err != nil {
 		return err
 	}
-	g.tellGrown(found, wanted)
+	g.recordGrown(found, wanted)
 	return nil
 }
 
-// fail says what went wrong. What no repeat can mend, and what failed before and is
-// asked for no more, is given up, so that another size can be tried.
+// fail records an error. An expansion is given up if no retry can succeed, or if it failed before
+// and the claim now requests another size, so that that size can be tried.
 func (g *Growth) fail(ctx context.Context, found *growing, problem error) error {
 	wanted := found.volume.Spec.Capacity[corev1.ResourceStorage]
 	asked := found.claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	hopeless := errors.Is(problem, volumes.ErrNotSupported) || hasFailedOnNode(found.claim) && asked.Cmp(wanted) != 0
+	infeasible := errors.Is(problem, volumes.ErrNotSupported) || hasFailedOnNode(found.claim) && asked.Cmp(wanted) != 0
 	before := found.claim.DeepCopy()
-	err := g.write(ctx, found.claim, func(claim *corev1.PersistentVolumeClaim) { setGrowthFailed(claim, problem, hopeless, g.Clock.Now()) })
+	err := g.write(ctx, found.claim, func(claim *corev1.PersistentVolumeClaim) { setGrowthFailed(claim, problem, infeasible, g.Clock.Now()) })
 	if err == nil && !slices.Equal(before.Status.Conditions, found.claim.Status.Conditions) {
-		g.tellNotGrown(found, problem)
+		g.record(found, corev1.EventTypeWarning, growthFailed, problem.Error())
 	}
 	return err
 }
 
-// write changes a claim's status, if that changes it. Who wrote meanwhile is read
-// first: that is a conflict.
+// write patches a claim's status, if set changes it. A concurrent write is a conflict.
 func (g *Growth) write(ctx context.Context, claim *corev1.PersistentVolumeClaim, set func(*corev1.PersistentVolumeClaim)) error {
 	before := claim.DeepCopy()
 	set(claim)
@@ -217,7 +206,20 @@ func (g *Growth) write(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	// Strategic: a merge patch would replace the conditions that others write.
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := g.Client.Status().Patch(ctx, claim, patch); err != nil {
-		return fmt.Errorf("writing how claim %s grows: %w", client.ObjectKeyFromObject(claim), err)
+		return fmt.Errorf("writing the expansion of claim %s: %w", client.ObjectKeyFromObject(claim), err)
 	}
 	return nil
+}
+
+// recordGrown records an event of the claim, and of each pod that uses it.
+func (g *Growth) recordGrown(found *growing, has resource.Quantity) {
+	g.record(found, corev1.EventTypeNormal, fileSystemGrown,
+		fmt.Sprintf("the file system of volume %s has grown: the claim has %s now", found.volume.Name, has.String()))
+}
+
+func (g *Growth) record(found *growing, kind, reason, note string) {
+	for i := range found.pods {
+		g.Events.Eventf(&found.pods[i], found.claim, kind, reason, "Expanding", "%s", note)
+	}
+	g.Events.Eventf(found.claim, nil, kind, reason, "Expanding", "%s", note)
 }

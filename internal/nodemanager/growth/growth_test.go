@@ -24,7 +24,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// elastic is a volume type whose volumes grow to what they are told to have.
+// elastic is a volume type whose volumes grow to a set size.
 type elastic struct {
 	volumes.Plugin
 	has     int64
@@ -94,8 +94,8 @@ func (b *growthBench) look(t *testing.T) (ctrl.Result, error) {
 	return result, err
 }
 
-// told is the reasons of the events that were sent.
-func (b *growthBench) told() string {
+// recorded is the reasons of the recorded events.
+func (b *growthBench) recorded() string {
 	var reasons []string
 	for recorder := b.Events.(*events.FakeRecorder); len(recorder.Events) > 0; {
 		reasons = append(reasons, strings.Fields(<-recorder.Events)[1])
@@ -109,7 +109,7 @@ func (b *growthBench) status() corev1.ClaimResourceStatus {
 
 func (b *growthBench) has() string { return b.claim.Status.Capacity.Storage().String() }
 
-func TestAClaimSaysWhatItHasOnceItsNodeGrewTheFileSystem(t *testing.T) {
+func TestAClaimHasItsCapacityOnceItsNodeGrewTheFileSystem(t *testing.T) {
 	for _, status := range []corev1.ClaimResourceStatus{pendingHere, busyHere} {
 		b := newGrowthBench(t, status, interceptor.Funcs{})
 		if _, err := b.look(t); err != nil {
@@ -119,8 +119,8 @@ func TestAClaimSaysWhatItHasOnceItsNodeGrewTheFileSystem(t *testing.T) {
 		if b.has() != "2Gi" || b.status() != "" || len(conditions) != 1 || conditions[0].Type != "example.com/Kept" {
 			t.Errorf("its status is %+v", b.claim.Status)
 		}
-		if told := b.told(); told != "FileSystemResizeSuccessful, FileSystemResizeSuccessful" {
-			t.Errorf("told: %s", told)
+		if recorded := b.recorded(); recorded != "FileSystemResizeSuccessful, FileSystemResizeSuccessful" {
+			t.Errorf("recorded: %s", recorded)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestAClaimThatIsNotTheNodesIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestADeviceGrowsThoughNobodyWaitsForItsNode(t *testing.T) {
+func TestADeviceGrowsThoughItsClaimDoesNotWaitForTheNode(t *testing.T) {
 	b := newGrowthBench(t, corev1.PersistentVolumeClaimControllerResizeInProgress, interceptor.Funcs{}, func(b *growthBench) {
 		b.volume.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	})
@@ -159,7 +159,7 @@ func TestADeviceGrowsThoughNobodyWaitsForItsNode(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedGrowthLeadsTo(t *testing.T) {
+func TestAFailedGrowthIsRecordedInTheClaim(t *testing.T) {
 	full, broken := errors.New("the file system is damaged"), volumes.ErrNotSupported
 	failedBefore := func(b *growthBench) {
 		b.claim.Status.Conditions = append(b.claim.Status.Conditions, corev1.PersistentVolumeClaimCondition{
@@ -193,14 +193,14 @@ func TestWhatAFailedGrowthLeadsTo(t *testing.T) {
 			if b.status() != test.want || b.has() != "1Gi" || !hasFailedOnNode(b.claim) {
 				t.Errorf("its status is %+v", b.claim.Status)
 			}
-			if told := b.told(); told != "VolumeResizeFailed, VolumeResizeFailed" {
-				t.Errorf("told: %s", told)
+			if recorded := b.recorded(); recorded != "VolumeResizeFailed, VolumeResizeFailed" {
+				t.Errorf("recorded: %s", recorded)
 			}
 		})
 	}
 }
 
-func TestAFailureIsToldOnceAndTriedLessAndLessOften(t *testing.T) {
+func TestAFailureIsRecordedOnceAndRetriedLessAndLessOften(t *testing.T) {
 	b := newGrowthBench(t, pendingHere, interceptor.Funcs{})
 	b.grower.err = errors.New("broken")
 	var waits []time.Duration
@@ -211,8 +211,8 @@ func TestAFailureIsToldOnceAndTriedLessAndLessOften(t *testing.T) {
 		}
 		waits = append(waits, result.RequeueAfter)
 	}
-	if told := b.told(); told != "VolumeResizeFailed, VolumeResizeFailed" || waits[0] >= time.Second || waits[11] != lastGrowthWait {
-		t.Errorf("told: %s; waited %v", told, waits)
+	if recorded := b.recorded(); recorded != "VolumeResizeFailed, VolumeResizeFailed" || waits[0] >= time.Second || waits[11] != lastGrowthWait {
+		t.Errorf("recorded: %s; waited %v", recorded, waits)
 	}
 	b.grower.err = nil
 	if _, err := b.look(t); err != nil || b.has() != "2Gi" || hasFailedOnNode(b.claim) {
@@ -250,7 +250,7 @@ func TestAGrowthEndsTheSameWhicheverOfItsWritesFails(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenMeanwhileIsReadFirst(t *testing.T) {
+func TestAConflictIsReadAgain(t *testing.T) {
 	conflict := apierrors.NewConflict(corev1.Resource("persistentvolumeclaims"), "data", errors.New("changed"))
 	b := newGrowthBench(t, pendingHere, interceptor.Funcs{SubResourcePatch: func(
 		context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption,

@@ -26,13 +26,13 @@ import (
 const (
 	// concurrentGrowths is how many file systems grow at once.
 	concurrentGrowths = 4
-	// firstGrowthLook is how long after a pod got its volumes it is looked whether they
-	// grow: not while others wait for theirs.
-	firstGrowthLook = time.Second
+	// mountedDelay is how long after a pod got its volumes its claims are read: not while other
+	// pods wait for theirs.
+	mountedDelay = time.Second
 )
 
-// SetupWithManager adds the reconciler to a manager, which may be running. With a
-// cache of this node's NodeVolumes, it looks as soon as the storage of one has grown.
+// SetupWithManager adds the reconciler to a manager, which may be running. nodeVolumes is a cache of
+// this node's NodeVolumes, whose claims are read when their storage has grown; it may be nil.
 func (g *Growth) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) error {
 	blueprint := ctrl.NewControllerManagedBy(mgr).
 		Named("volume-growth").
@@ -45,11 +45,11 @@ func (g *Growth) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) 
 	return blueprint.Complete(g)
 }
 
-// claimHandler maps a pod to its claims, a moment later.
+// claimHandler maps a pod to its claims, after mountedDelay.
 func claimHandler() handler.EventHandler {
 	wake := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, claim := range podclaims.ClaimsOf(object.(*corev1.Pod)) {
-			queue.AddAfter(reconcile.Request{NamespacedName: claim}, firstGrowthLook)
+			queue.AddAfter(reconcile.Request{NamespacedName: claim}, mountedDelay)
 		}
 	}
 	return handler.Funcs{
@@ -62,16 +62,15 @@ func claimHandler() handler.EventHandler {
 	}
 }
 
-// requestOfClaim is the claim of a volume whose storage has grown. The manager is
-// about to say so in the claim.
+// requestOfClaim maps a volume with grown storage to its claim, which the manager is about to
+// update.
 func (g *Growth) requestOfClaim(_ context.Context, volume *stowagev1alpha1.NodeVolume) []reconcile.Request {
 	claim := podclaims.ClaimOf(volume)
-	g.looks.Forget(claim.String())
+	g.backoff.forget(claim.String())
 	return []reconcile.Request{{NamespacedName: claim}}
 }
 
-// mountedVolumes passes pods whose volumes were just mounted, and those that were
-// there when the agent started.
+// mountedVolumes passes pods whose volumes were just mounted, or are when the agent starts.
 func mountedVolumes() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return podclaims.HasVolumes(e.Object.(*corev1.Pod)) },
@@ -82,9 +81,9 @@ func mountedVolumes() predicate.Predicate {
 	}
 }
 
-// grownStorage passes local volumes that were given more.
+// grownStorage passes NodeVolumes with a larger capacity.
 func grownStorage() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
-	given := func(volume *stowagev1alpha1.NodeVolume) resource.Quantity {
+	capacity := func(volume *stowagev1alpha1.NodeVolume) resource.Quantity {
 		if volume.Status.Capacity == nil {
 			return resource.Quantity{}
 		}
@@ -93,7 +92,7 @@ func grownStorage() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
 	return predicate.TypedFuncs[*stowagev1alpha1.NodeVolume]{
 		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.NodeVolume]) bool {
-			before, now := given(e.ObjectOld), given(e.ObjectNew)
+			before, now := capacity(e.ObjectOld), capacity(e.ObjectNew)
 			return before.Cmp(now) < 0
 		},
 		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.NodeVolume]) bool { return false },

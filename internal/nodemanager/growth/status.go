@@ -12,28 +12,28 @@ import (
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
-// Reasons of the events of a growth, as the kubelet has them.
+// Reasons of events, as the kubelet has them.
 const (
 	fileSystemGrown = "FileSystemResizeSuccessful"
 	growthFailed    = "VolumeResizeFailed"
 )
 
-// growthConditions tell of an expansion, and go with it.
+// growthConditions are the conditions of an expansion, which are removed with it.
 var growthConditions = []corev1.PersistentVolumeClaimConditionType{
 	corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending,
 	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
 }
 
-// isNodesTurn says whether a claim waits for its node to grow the file system.
-func isNodesTurn(claim *corev1.PersistentVolumeClaim) bool {
+// isPendingOnNode reports whether a claim waits for its node to grow the file system.
+func isPendingOnNode(claim *corev1.PersistentVolumeClaim) bool {
 	status := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
 	return status == corev1.PersistentVolumeClaimNodeResizePending || status == corev1.PersistentVolumeClaimNodeResizeInProgress
 }
 
-// mayYetGrow says whether a claim asks for more than it has: its turn may come.
-func mayYetGrow(claim *corev1.PersistentVolumeClaim) bool {
-	has, asked := claim.Status.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	return has.Cmp(asked) < 0 || isNodesTurn(claim)
+// mayGrow reports whether a claim requests more than it has, or waits for its node.
+func mayGrow(claim *corev1.PersistentVolumeClaim) bool {
+	has, requested := claim.Status.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return has.Cmp(requested) < 0 || isPendingOnNode(claim)
 }
 
 func hasFailedOnNode(claim *corev1.PersistentVolumeClaim) bool {
@@ -46,12 +46,12 @@ func isSameStatus(a, b *corev1.PersistentVolumeClaim) bool {
 	return equality.Semantic.DeepEqual(a.Status, b.Status)
 }
 
-// setGrowing says, in memory, that the node is at it.
+// setGrowing sets, in memory, that the node is growing the file system.
 func setGrowing(claim *corev1.PersistentVolumeClaim) {
 	claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] = corev1.PersistentVolumeClaimNodeResizeInProgress
 }
 
-// setGrown says, in memory, what the claim has, and that nothing is left to do.
+// setGrown sets, in memory, the claim's capacity, and ends the expansion.
 func setGrown(claim *corev1.PersistentVolumeClaim, has resource.Quantity) {
 	claim.Status.Capacity[corev1.ResourceStorage] = has
 	delete(claim.Status.AllocatedResourceStatuses, corev1.ResourceStorage)
@@ -60,9 +60,9 @@ func setGrown(claim *corev1.PersistentVolumeClaim, has resource.Quantity) {
 	})
 }
 
-// setGrowthFailed says, in memory, what went wrong, and whether that is the end of it.
-func setGrowthFailed(claim *corev1.PersistentVolumeClaim, problem error, hopeless bool, now time.Time) {
-	if hopeless {
+// setGrowthFailed sets, in memory, the error of an expansion, and whether it is given up.
+func setGrowthFailed(claim *corev1.PersistentVolumeClaim, problem error, infeasible bool, now time.Time) {
+	if infeasible {
 		claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] = corev1.PersistentVolumeClaimNodeResizeInfeasible
 	}
 	failed := corev1.PersistentVolumeClaimCondition{

@@ -1,5 +1,5 @@
-// Package guard lets the node manager begin only on a node that has no kubelet, as two of
-// them would mount and unmount the same volumes.
+// Package guard starts the node manager only on a node without a kubelet: both would mount and
+// unmount the same volumes.
 package guard
 
 import (
@@ -19,33 +19,32 @@ import (
 )
 
 const (
-	// guardRetry is how soon a node that can't be judged is looked at again, and
-	// guardInterval how often one that has no kubelet is: it may get one.
+	// guardRetry is how soon an unknown node is checked again, and guardInterval how often a node
+	// without a kubelet is: it may get one.
 	guardRetry    = 2 * time.Second
 	guardInterval = time.Minute
-	// freshLease is how old a heartbeat may be for its kubelet to count as alive:
-	// kubelets renew every 10 s, and are NotReady after 40 s without.
+	// freshLease is the oldest heartbeat of a live kubelet: kubelets renew every 10 s, and are
+	// NotReady after 40 s without.
 	freshLease = 40 * time.Second
 )
 
-// ErrKubelet says that the node has a kubelet, which mounts the pods' volumes.
+// ErrKubelet means: the node has a kubelet, which mounts the pods' volumes.
 var ErrKubelet = errors.New("this node has a kubelet")
 
-// errUnknownNode says that it can't be told yet whether the node has a kubelet.
+// errUnknownNode: whether the node has a kubelet isn't known yet.
 var errUnknownNode = errors.New("the node isn't registered")
 
-// Guard lets the node manager begin only where no kubelet mounts the same pods'
-// volumes: the two would unmount each other's, and delete pods too early. It is
-// a runnable of the agent's controller manager, which it stops with an error if
-// a kubelet shows up.
+// Guard starts the node manager only where no kubelet mounts the same pods' volumes: the two would
+// unmount each other's, and delete pods too early. It is a runnable of the agent's controller
+// manager, and stops that with an error if the node gets a kubelet.
 type Guard struct {
-	// NodeName is the node that is judged.
+	// NodeName is the node that is checked.
 	NodeName string
 	// Live reads from the API server itself.
 	Live client.Reader
-	// Clock tells how old a heartbeat is.
+	// Clock measures the age of heartbeats.
 	Clock clock.PassiveClock
-	// Begin is called once, when the node was found to have no kubelet.
+	// Begin is called once the node is known to have no kubelet.
 	Begin func() error
 
 	begun atomic.Bool
@@ -53,7 +52,7 @@ type Guard struct {
 
 // Start implements manager.Runnable.
 func (g *Guard) Start(ctx context.Context) error {
-	told := ""
+	logged := ""
 	for {
 		next := guardInterval
 		err := g.check(ctx)
@@ -62,8 +61,8 @@ func (g *Guard) Start(ctx context.Context) error {
 			return err
 		case err != nil:
 			next = guardRetry
-			if told != err.Error() {
-				told = err.Error()
+			if logged != err.Error() {
+				logged = err.Error()
 				logf.FromContext(ctx).Error(err, "waiting to follow pods")
 			}
 		case !g.begun.Load():
@@ -79,8 +78,8 @@ func (g *Guard) Start(ctx context.Context) error {
 	}
 }
 
-// begin begins, and is ready after that. A manager that is told to stop meanwhile takes
-// nothing more, and says so to nobody: that isn't waited for.
+// begin calls Begin, after which the guard is ready. It doesn't wait for a Begin that hangs because
+// the manager stops: a stopping manager takes no runnables, and returns no error for them.
 func (g *Guard) begin(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- g.Begin() }()
@@ -95,16 +94,15 @@ func (g *Guard) begin(ctx context.Context) error {
 	}
 }
 
-// Ready is a readiness check: whether pods are followed.
+// Ready is a readiness check: it fails until pods are followed.
 func (g *Guard) Ready(*http.Request) error {
 	if !g.begun.Load() {
-		return fmt.Errorf("not following pods yet: node %s isn't known, or wasn't looked at", g.NodeName)
+		return fmt.Errorf("not following pods yet: node %s isn't known, or wasn't checked", g.NodeName)
 	}
 	return nil
 }
 
-// check is ErrKubelet if the node has a kubelet, and another error if that can't
-// be told.
+// check returns ErrKubelet if the node has a kubelet, and another error if that isn't known.
 func (g *Guard) check(ctx context.Context) error {
 	node := &corev1.Node{}
 	err := g.Live.Get(ctx, client.ObjectKey{Name: g.NodeName}, node)
@@ -123,9 +121,9 @@ func (g *Guard) check(ctx context.Context) error {
 	return judge(node, lease, g.Clock.Now())
 }
 
-// judge says whether a node has a kubelet. Each sign counts: the version is
-// written when a kubelet registers, and stays when it stops; a heartbeat tells of
-// one that was given a Node object made by somebody else.
+// judge returns ErrKubelet if a node has a kubelet. Each sign counts. The version is written when
+// a kubelet registers, and stays when it stops. A heartbeat is the sign of a kubelet that uses a
+// Node object which it didn't create.
 func judge(node *corev1.Node, lease *coordinationv1.Lease, now time.Time) error {
 	const advice = "run the agent without --follow-pods there: the kubelet mounts the volumes"
 	if version := node.Status.NodeInfo.KubeletVersion; version != "" {

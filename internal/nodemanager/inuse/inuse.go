@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// reportAttempts is how often a report is written anew that others, who write the
-	// same status, were quicker than.
+	// reportAttempts is how often a report is written again after a conflict with another
+	// writer of the same status.
 	reportAttempts = 10
-	// reportRetry is how soon a report is repeated that failed.
+	// reportRetry is how soon a failed report is repeated.
 	reportRetry = 2 * time.Second
 	// comparePeriod is how often the last report is compared with what is mounted: a disk that
 	// something else than a pod had is unmounted after its last pod is gone.
@@ -35,15 +35,15 @@ const (
 
 // Disks are volumes that a node has only while they are attached to it.
 type Disks interface {
-	// Serves says whether a volume is one of them.
+	// Serves reports whether a volume is one of them.
 	Serves(volume *corev1.PersistentVolume) bool
-	// Drivers are the CSI drivers of all that are.
+	// Drivers returns their CSI drivers.
 	Drivers() []string
-	// InUse is those that anything on this node is mounted from, or may be: it is
-	// right after any crash.
+	// InUse returns the disks that are mounted on this node, or may be. It must be right after
+	// any crash.
 	InUse() ([]corev1.UniqueVolumeName, error)
-	// Watch tells each time that disks came or went, until the context ends.
-	Watch(ctx context.Context, tell func()) error
+	// Watch calls changed each time that disks came or went, until the context ends.
+	Watch(ctx context.Context, changed func()) error
 }
 
 // Options are what an InUse is made of.
@@ -57,31 +57,30 @@ type Options struct {
 	Live   client.Reader
 }
 
-// InUse says in the node's status which disks this node uses, so that nobody detaches
-// them: those that pods want and that are attached, from before they are touched, and
-// those that are mounted, until they aren't any more. What others say there stays.
+// InUse keeps volumesInUse of the node's status, so that no controller detaches a disk in use.
+// In use are the attached disks that pods want, before they are touched, and the mounted ones,
+// until they are unmounted. Entries of other drivers stay as they are.
 //
-// What is wanted and isn't attached isn't in use: it may be on its way out for a pod
-// that went, and its detachment and the pod that wants it would wait for each other.
+// A wanted disk that isn't attached isn't in use. It may be about to be detached from a deleted
+// pod: the detachment and the new pod would wait for each other.
 type InUse struct {
 	Options
 	mu     sync.Mutex
 	wanted map[types.UID]map[string]corev1.UniqueVolumeName
-	// reported is what the last report said of them, and attached what the node had then.
+	// reported are the disks of the last report, and attached the node's volumesAttached then.
 	reported []corev1.UniqueVolumeName
 	attached []corev1.AttachedVolume
-	// reporting lets one write at a time, for all who came meanwhile.
+	// reporting serialises reports. One report covers all callers that came meanwhile.
 	reporting sync.Mutex
 	changed   chan struct{}
 }
 
-// New returns an InUse that has said nothing yet.
+// New returns an InUse that has reported nothing yet.
 func New(options Options) *InUse {
 	return &InUse{Options: options, wanted: map[types.UID]map[string]corev1.UniqueVolumeName{}, changed: make(chan struct{}, 1)}
 }
 
-// Want notes which disk is behind a pod's volume. The first report after it is attached
-// says so.
+// Want registers the disk of a pod's volume. The first report after it is attached has it.
 func (u *InUse) Want(pod types.UID, volume string, name corev1.UniqueVolumeName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -91,7 +90,7 @@ func (u *InUse) Want(pod types.UID, volume string, name corev1.UniqueVolumeName)
 	u.wanted[pod][volume] = name
 }
 
-// Forget notes that nothing is left of a pod. What that changes is reported soon.
+// Forget drops a pod of which nothing is left. The change is reported soon.
 func (u *InUse) Forget(pod types.UID) {
 	if u.Disks == nil {
 		return
@@ -102,17 +101,17 @@ func (u *InUse) Forget(pod types.UID) {
 	u.Compare(nil)
 }
 
-// Renounce notes that a pod's volume isn't touched before it is wanted again. What that
-// changes is reported soon.
-func (u *InUse) Renounce(pod types.UID, volume string) {
+// Release drops a pod's volume, which the pod won't touch before it wants it again. The change is
+// reported soon.
+func (u *InUse) Release(pod types.UID, volume string) {
 	u.mu.Lock()
 	delete(u.wanted[pod], volume)
 	u.mu.Unlock()
 	u.Compare(nil)
 }
 
-// Compare has it reported soon if something else is in use than was reported last, or
-// than a node's status says.
+// Compare triggers a report if the disks in use differ from the last report, or from the node's
+// status; node may be nil.
 func (u *InUse) Compare(node *corev1.Node) {
 	u.mu.Lock()
 	if node != nil {
@@ -132,12 +131,12 @@ func (u *InUse) Compare(node *corev1.Node) {
 	}
 }
 
-// oursIn is what a node's status says of disks.
+// oursIn returns the entries of our drivers in a node's volumesInUse.
 func (u *InUse) oursIn(node *corev1.Node) []corev1.UniqueVolumeName {
 	return slices.DeleteFunc(slices.Clone(node.Status.VolumesInUse), func(name corev1.UniqueVolumeName) bool { return !u.isOurs(name) })
 }
 
-// Pods is those that want disks.
+// Pods returns the pods that want disks.
 func (u *InUse) Pods() []types.UID {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -155,8 +154,8 @@ func (u *InUse) reportSoon() {
 	}
 }
 
-// Run reports at the start, which is the first that others hear of this node after it
-// booted, whenever a pod has gone, and when something else is mounted than was reported.
+// Run reports at the start, which is the first report after the node booted, after each change,
+// and when something else is mounted than was reported.
 func (u *InUse) Run(ctx context.Context) error {
 	compare := time.NewTicker(comparePeriod)
 	defer compare.Stop()
@@ -186,9 +185,8 @@ func (u *InUse) Run(ctx context.Context) error {
 	}
 }
 
-// Report makes the node's status say which disks are in use, and returns the node as
-// the API server has it then: what it says is attached was attached after all of them
-// were in use.
+// Report writes which disks are in use, and returns the node as of that write: its
+// volumesAttached is from after all of them were in use.
 func (u *InUse) Report(ctx context.Context) (*corev1.Node, error) {
 	u.reporting.Lock()
 	defer u.reporting.Unlock()
@@ -198,7 +196,7 @@ func (u *InUse) Report(ctx context.Context) (*corev1.Node, error) {
 			return node, err
 		}
 	}
-	return nil, fmt.Errorf("writing which disks node %s uses: others write the same status all the time", u.NodeName)
+	return nil, fmt.Errorf("writing which disks node %s uses: another writer changes the same status all the time", u.NodeName)
 }
 
 func (u *InUse) report(ctx context.Context) (*corev1.Node, error) {
@@ -213,7 +211,7 @@ func (u *InUse) report(ctx context.Context) (*corev1.Node, error) {
 	changed := node.DeepCopy()
 	u.set(changed, names)
 	if !equality.Semantic.DeepEqual(node, changed) {
-		// The list is written as a whole: not over what another wrote meanwhile.
+		// With resourceVersion: the patch replaces the whole list.
 		patch := client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 		if err := u.Client.Status().Patch(ctx, changed, patch); err != nil {
 			return nil, fmt.Errorf("writing which disks node %s uses: %w", u.NodeName, err)
@@ -225,8 +223,8 @@ func (u *InUse) report(ctx context.Context) (*corev1.Node, error) {
 	return changed, nil
 }
 
-// set sets, in memory, what the node's status should say, and that a controller is to
-// attach what its pods need.
+// set sets volumesInUse in memory, and the annotation that has the controller attach disks to the
+// node.
 func (u *InUse) set(node *corev1.Node, ours []corev1.UniqueVolumeName) {
 	names := slices.DeleteFunc(node.Status.VolumesInUse, func(name corev1.UniqueVolumeName) bool {
 		return u.isOurs(name) && !slices.Contains(ours, name)
@@ -243,11 +241,10 @@ func (u *InUse) set(node *corev1.Node, ours []corev1.UniqueVolumeName) {
 	node.Annotations[attach.ManagedAnnotation] = "true"
 }
 
-// names is what is in use: wanted and attached, or mounted though nobody wants it any
-// more. What was said to be in use may be about to be mounted, and stays in use until
-// nobody wants it, whoever says that it isn't attached any more.
+// names returns the disks in use: wanted and attached, or still mounted. A reported disk may be
+// about to be mounted: it stays in use while a pod wants it, even if volumesAttached lost it.
 func (u *InUse) names(attached []corev1.AttachedVolume) ([]corev1.UniqueVolumeName, error) {
-	// Wanted first: what is wanted no more by then is mounted no more, either.
+	// Wanted ones first: a disk is unmounted before it is wanted no more.
 	u.mu.Lock()
 	var names []corev1.UniqueVolumeName
 	for _, volumes := range u.wanted {

@@ -1,6 +1,6 @@
-// Package metrics has the metrics of the volumes of a node's pods: operations that run, how
-// long they took and how they ended, volumes that are mounted or waited for, and the usage of
-// claims by the names of the kubelet's metrics. A file system that hangs is left out.
+// Package metrics has the metrics of the volumes of a node's pods: running operations, their
+// durations and outcomes, mounted and pending volumes, and the usage of claims by the names of
+// the kubelet's metrics. The usage of a file system that hangs is left out.
 package metrics
 
 import (
@@ -11,13 +11,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// How an operation ended, in metrics.
+// Outcomes of operations.
 const (
 	OutcomeOK           = "OK"
 	OutcomeCancelled    = "Cancelled"
@@ -27,7 +28,7 @@ const (
 	OutcomeFailed       = "Failed"
 )
 
-// Metrics are the metrics of the node manager. Of a nil one, all methods do nothing.
+// Metrics are the metrics of the node manager. All methods of a nil one do nothing.
 type Metrics struct {
 	seconds   *prometheus.HistogramVec
 	podReady  prometheus.Histogram
@@ -46,14 +47,37 @@ type Metrics struct {
 	times map[types.UID]podTime
 }
 
-// run is one operation that runs.
+// run is one running operation.
 type run struct {
 	volumeType string
 	kind       fmt.Stringer
 	began      time.Time
 }
 
-// New makes the metrics and registers them. The mounter reads the mount table.
+// Working is the reason of a volume that isn't mounted yet and has no error.
+const Working = "Working"
+
+// Pod is how far the volumes of one pod are.
+type Pod struct {
+	// Mounted counts volumes by type, and Pending by the reason why they aren't mounted.
+	Mounted, Pending map[string]int
+	Claims           map[client.ObjectKey]ClaimMount
+}
+
+// ClaimMount is the volume of a claim that a pod has mounted.
+type ClaimMount struct {
+	Path string
+	// Abnormal: it has an error, although it is mounted.
+	Abnormal bool
+}
+
+// podTime is when a pod was first seen, and whether its volumes are ready.
+type podTime struct {
+	seen  time.Time
+	ready bool
+}
+
+// New registers the metrics. The mounter reads the mount table.
 func New(registerer prometheus.Registerer, mounter mount.Mounter) (*Metrics, error) {
 	ofOperation := []string{"type", "operation"}
 	n := &Metrics{
@@ -89,7 +113,7 @@ func New(registerer prometheus.Registerer, mounter mount.Mounter) (*Metrics, err
 	return n, errors.Join(problems...)
 }
 
-// Begin notes that an operation begins. What it returns is called with how it ended.
+// Begin counts a running operation, until its outcome is passed to ended.
 func (n *Metrics) Begin(volumeType string, kind fmt.Stringer) (ended func(outcome string)) {
 	if n == nil {
 		return func(string) {}
@@ -106,14 +130,14 @@ func (n *Metrics) Begin(volumeType string, kind fmt.Stringer) (ended func(outcom
 	}
 }
 
-// SetQueued sets how many operations of a volume type wait for their turn.
+// SetQueued sets how many operations of a volume type are queued.
 func (n *Metrics) SetQueued(volumeType string, count int) {
 	if n != nil {
 		n.waiting.WithLabelValues(volumeType).Set(float64(count))
 	}
 }
 
-// OutcomeOf is how an operation ended.
+// OutcomeOf is the outcome of an operation, for metrics.
 func OutcomeOf(err error, cancelled bool) string {
 	switch {
 	case err == nil:
@@ -128,49 +152,5 @@ func OutcomeOf(err error, cancelled bool) string {
 		return OutcomeSilent
 	default:
 		return OutcomeFailed
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (n *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
-	of := n.claims
-	for _, description := range []*prometheus.Desc{
-		n.runningOf, n.oldestOf, n.pendingOf, n.mountedOf,
-		of.capacity, of.available, of.used, of.inodes, of.inodesFree, of.inodesUsed, of.abnormal,
-	} {
-		descriptions <- description
-	}
-}
-
-// Collect implements prometheus.Collector: it tells how things stand now.
-func (n *Metrics) Collect(metrics chan<- prometheus.Metric) {
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
-	}
-	n.collectRuns(gauge)
-	sums := n.sums()
-	for reason, count := range sums.Pending {
-		gauge(n.pendingOf, float64(count), reason)
-	}
-	for volumeType, count := range sums.Mounted {
-		gauge(n.mountedOf, float64(count), volumeType)
-	}
-	n.collectClaims(metrics, sums)
-}
-
-// collectRuns tells what runs now, and for how long.
-func (n *Metrics) collectRuns(gauge func(desc *prometheus.Desc, value float64, labels ...string)) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	type operation struct{ volumeType, kind string }
-	counts, oldest := map[operation]int{}, map[operation]time.Duration{}
-	for run := range n.runs {
-		of := operation{run.volumeType, run.kind.String()}
-		counts[of]++
-		oldest[of] = max(oldest[of], time.Since(run.began))
-	}
-	for of, count := range counts {
-		gauge(n.runningOf, float64(count), of.volumeType, of.kind)
-		gauge(n.oldestOf, oldest[of].Seconds(), of.volumeType, of.kind)
 	}
 }

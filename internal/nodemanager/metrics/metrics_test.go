@@ -47,7 +47,7 @@ func TestPodsVolumesAreCountedWhileTheyAreThere(t *testing.T) {
 	nodetest.MustServe(t, registry, "stowage_node_volumes_mounted", map[string]float64{})
 }
 
-func TestAPodThatHadItsVolumesBeforeIsNoMeasureOfHowLongThatTakes(t *testing.T) {
+func TestAPodThatWasReadyBeforeHasNoReadyTime(t *testing.T) {
 	numbers, registry, _ := newNumbers(t)
 	pod := nodetest.PodWith()
 	pod.Status.Conditions = []corev1.PodCondition{{Type: stowagev1alpha1.VolumesReadyCondition, Status: corev1.ConditionTrue}}
@@ -76,6 +76,6 @@ func TestAClaimsUsageIsServedWhileItsVolumeIsMounted(t *testing.T) {
 		}
 	}
 	nodetest.MustServe(t, registry, "kubelet_volume_stats_health_status_abnormal", map[string]float64{"team-a data": 0})
-	claims[client.ObjectKey{Namespace: "team-a", Name: "data"}] = ClaimMount{Path: dir, Ails: true}
+	claims[client.ObjectKey{Namespace: "team-a", Name: "data"}] = ClaimMount{Path: dir, Abnormal: true}
 	nodetest.MustServe(t, registry, "kubelet_volume_stats_health_status_abnormal", map[string]float64{"team-a data": 1})
 }

@@ -12,50 +12,27 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 )
 
-// Working is why a volume isn't mounted of which there is nothing to tell yet.
-const Working = "Working"
-
-// Pod is how far the volumes of one pod are.
-type Pod struct {
-	// Mounted counts volumes by type, and pending by why they aren't mounted.
-	Mounted, Pending map[string]int
-	Claims           map[client.ObjectKey]ClaimMount
-}
-
-// ClaimMount is the volume of a claim that a pod has mounted.
-type ClaimMount struct {
-	Path string
-	// ails: something is wrong with it, although it is mounted.
-	Ails bool
-}
-
-// podTime is what a pod's latency is made of.
-type podTime struct {
-	seen  time.Time
-	ready bool
-}
-
-// SetPod notes how far the volumes of a pod are. A pod that had all of them before this
-// program began is no measure of how long that takes.
-func (n *Metrics) SetPod(pod *corev1.Pod, numbers Pod) {
+// SetPod sets how far the volumes of a pod are. A pod that had all of them before this process
+// started has no ready time.
+func (n *Metrics) SetPod(pod *corev1.Pod, now Pod) {
 	if n == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.pods[pod.UID] = numbers
+	n.pods[pod.UID] = now
 	of, known := n.times[pod.UID]
 	if !known {
 		of = podTime{seen: time.Now(), ready: podclaims.HasVolumes(pod)}
 	}
-	if !of.ready && len(numbers.Pending) == 0 {
+	if !of.ready && len(now.Pending) == 0 {
 		of.ready = true
 		n.podReady.Observe(time.Since(of.seen).Seconds())
 	}
 	n.times[pod.UID] = of
 }
 
-// SetLeft notes what is left of a pod.
+// SetLeft sets which volumes of a pod are still to be unmounted.
 func (n *Metrics) SetLeft(pod types.UID, left []poddir.Location) {
 	if n == nil {
 		return
@@ -66,7 +43,7 @@ func (n *Metrics) SetLeft(pod types.UID, left []poddir.Location) {
 	delete(n.times, pod)
 }
 
-// ForgetPod drops the numbers of a pod of which nothing is left.
+// ForgetPod drops the metrics of a pod of which nothing is left.
 func (n *Metrics) ForgetPod(pod types.UID) {
 	if n == nil {
 		return
@@ -77,7 +54,6 @@ func (n *Metrics) ForgetPod(pod types.UID) {
 	delete(n.times, pod)
 }
 
-// sums adds up all pods' volumes.
 func (n *Metrics) sums() Pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,7 +70,7 @@ func (n *Metrics) sums() Pod {
 	return sums
 }
 
-// mountedOf is the numbers of a pod whose volumes are being taken away.
+// mountedOf is a pod whose volumes are being unmounted.
 func mountedOf(left []poddir.Location) Pod {
 	mounted := map[string]int{}
 	for _, at := range left {

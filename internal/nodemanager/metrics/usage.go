@@ -6,61 +6,58 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
-
-	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 const (
-	// usagePatience is how long whoever asks for metrics waits for file systems.
-	usagePatience = 500 * time.Millisecond
-	// usageLasts is for how long what a file system said last is told, while it doesn't
-	// answer. After that, its volumes count as abnormal.
-	usageLasts = 2 * time.Minute
+	// usageTimeout is how long a scrape waits for file systems.
+	usageTimeout = 500 * time.Millisecond
+	// usageLifetime is how long the last usage of a file system is served while the file system
+	// hangs. After that, its volumes count as abnormal.
+	usageLifetime = 2 * time.Minute
 )
 
-// usages asks file systems what is used of them. One that hangs keeps one goroutine,
-// and nobody waits for it.
+// usages measures file systems. One that hangs keeps one goroutine, and delays no other.
 type usages struct {
 	statfs func(path string, into *unix.Statfs_t) error
 	mu     sync.Mutex
 	of     map[string]*usage
 }
 
-// usage is what is known of one mount.
+// usage is the usage of one mount.
 type usage struct {
-	// said is what its file system said last, and at when that was asked for.
-	said unix.Statfs_t
+	// last is the last result of statfs, and at when that call began.
+	last unix.Statfs_t
 	at   time.Time
-	// asked is since when it is being asked, if it is: answered is closed after that.
-	asked    time.Time
-	answered chan struct{}
+	// began is when the running statfs began, zero if none runs; done is closed at its end.
+	began time.Time
+	done  chan struct{}
 }
 
 func newUsages() *usages { return &usages{statfs: unix.Statfs, of: map[string]*usage{}} }
 
-// look asks the file systems at paths, and waits a while for those that answer. It
-// forgets all others.
-func (u *usages) look(paths []string) map[string]usage {
-	patience := time.NewTimer(usagePatience)
-	defer patience.Stop()
-	for _, answered := range u.ask(paths) {
+// measure measures the file systems at paths, waits a while for them, and returns what is
+// known. It forgets all other paths.
+func (u *usages) measure(paths []string) map[string]usage {
+	timeout := time.NewTimer(usageTimeout)
+	defer timeout.Stop()
+	for _, done := range u.begin(paths) {
 		select {
-		case <-answered:
-		case <-patience.C:
+		case <-done:
+		case <-timeout.C:
 			return u.known(paths)
 		}
 	}
 	return u.known(paths)
 }
 
-// ask begins to ask each of them that isn't being asked.
-func (u *usages) ask(paths []string) []chan struct{} {
+// begin begins to measure each path that isn't being measured.
+func (u *usages) begin(paths []string) []chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
-	kept, answers := map[string]*usage{}, make([]chan struct{}, 0, len(paths))
+	kept, running := map[string]*usage{}, make([]chan struct{}, 0, len(paths))
 	for path, of := range u.of {
-		if !of.asked.IsZero() {
+		if !of.began.IsZero() {
 			kept[path] = of
 		}
 	}
@@ -70,30 +67,29 @@ func (u *usages) ask(paths []string) []chan struct{} {
 			of = &usage{}
 		}
 		kept[path] = of
-		if of.asked.IsZero() {
-			of.asked, of.answered = now, make(chan struct{})
-			go u.measure(path, of)
+		if of.began.IsZero() {
+			of.began, of.done = now, make(chan struct{})
+			go u.run(path, of)
 		}
-		answers = append(answers, of.answered)
+		running = append(running, of.done)
 	}
 	u.of = kept
-	return answers
+	return running
 }
 
-// measure asks one file system. It may never return.
-func (u *usages) measure(path string, of *usage) {
-	var said unix.Statfs_t
-	err := u.statfs(path, &said)
+// run measures one file system. It may never return.
+func (u *usages) run(path string, of *usage) {
+	var measured unix.Statfs_t
+	err := u.statfs(path, &measured)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if err == nil {
-		of.said, of.at = said, of.asked
+		of.last, of.at = measured, of.began
 	}
-	of.asked = time.Time{}
-	close(of.answered)
+	of.began = time.Time{}
+	close(of.done)
 }
 
-// known is what is known of paths.
 func (u *usages) known(paths []string) map[string]usage {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -104,14 +100,14 @@ func (u *usages) known(paths []string) map[string]usage {
 	return known
 }
 
-// isFresh says whether what it said may still be told.
-func (u usage) isFresh() bool { return !u.at.IsZero() && time.Since(u.at) < usageLasts }
+// isFresh reports whether the last usage may still be served.
+func (u usage) isFresh() bool { return !u.at.IsZero() && time.Since(u.at) < usageLifetime }
 
-// isSilent says whether its file system hasn't answered for long.
-func (u usage) isSilent() bool { return !u.asked.IsZero() && time.Since(u.asked) >= usageLasts }
+// isSilent reports whether the file system hasn't answered for long.
+func (u usage) isSilent() bool { return !u.began.IsZero() && time.Since(u.began) >= usageLifetime }
 
-// claimMetrics are the metrics of claims' volumes, by the names that the kubelet has for
-// them: where there is a kubelet, it asks for the numbers, and serves them.
+// claimMetrics are the metrics of claims' volumes, by the names of the kubelet's metrics. Where
+// there is a kubelet, it serves them.
 type claimMetrics struct {
 	capacity, available, used, inodes, inodesFree, inodesUsed, abnormal *prometheus.Desc
 }
@@ -131,54 +127,21 @@ func newClaimMetrics() claimMetrics {
 	}
 }
 
-// collectClaims tells what is used of the volumes of claims that are mounted now.
-func (n *Metrics) collectClaims(metrics chan<- prometheus.Metric, sums Pod) {
-	table, err := n.mounter.Table()
-	if err != nil {
-		metrics <- prometheus.NewInvalidMetric(n.claims.capacity, err)
-		return
+// collect emits the metrics of one claim.
+func (c claimMetrics) collect(of usage, abnormal bool, emit func(*prometheus.Desc, float64)) {
+	health := 0.0
+	if abnormal || of.isSilent() {
+		health = 1
 	}
-	mounted := mountedPaths(table)
-	var paths []string
-	for claim, volume := range sums.Claims {
-		// What isn't mounted any more would tell of the agent's own disk.
-		if mounted[volume.Path] {
-			paths = append(paths, volume.Path)
-		} else {
-			delete(sums.Claims, claim)
-		}
-	}
-	known := n.usages.look(paths)
-	for claim, volume := range sums.Claims {
-		n.claims.tell(known[volume.Path], volume.Ails, func(desc *prometheus.Desc, value float64) {
-			metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, claim.Namespace, claim.Name)
-		})
-	}
-}
-
-func mountedPaths(table mount.Table) map[string]bool {
-	paths := make(map[string]bool, len(table))
-	for _, point := range table {
-		paths[point.Path] = true
-	}
-	return paths
-}
-
-// tell tells one claim's numbers.
-func (c claimMetrics) tell(of usage, ails bool, tell func(*prometheus.Desc, float64)) {
-	abnormal := 0.0
-	if ails || of.isSilent() {
-		abnormal = 1
-	}
-	tell(c.abnormal, abnormal)
+	emit(c.abnormal, health)
 	if !of.isFresh() {
 		return
 	}
-	said, block := of.said, float64(of.said.Frsize)
-	tell(c.capacity, float64(said.Blocks)*block)
-	tell(c.available, float64(said.Bavail)*block)
-	tell(c.used, float64(said.Blocks-said.Bfree)*block)
-	tell(c.inodes, float64(said.Files))
-	tell(c.inodesFree, float64(said.Ffree))
-	tell(c.inodesUsed, float64(said.Files-said.Ffree))
+	last, block := of.last, float64(of.last.Frsize)
+	emit(c.capacity, float64(last.Blocks)*block)
+	emit(c.available, float64(last.Bavail)*block)
+	emit(c.used, float64(last.Blocks-last.Bfree)*block)
+	emit(c.inodes, float64(last.Files))
+	emit(c.inodesFree, float64(last.Ffree))
+	emit(c.inodesUsed, float64(last.Files-last.Ffree))
 }

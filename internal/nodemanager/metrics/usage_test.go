@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestOnlyWhatDoesNotAnswerIsLeftOut(t *testing.T) {
-	answer, asked := make(chan struct{}), atomic.Int32{}
+func TestOnlyTheUsageOfAHangingFileSystemIsLeftOut(t *testing.T) {
+	answer, calls := make(chan struct{}), atomic.Int32{}
 	u := newUsages()
 	u.statfs = func(path string, into *unix.Statfs_t) error {
 		if path == "hangs" {
-			asked.Add(1)
+			calls.Add(1)
 			<-answer
 		}
 		into.Blocks = 7
@@ -22,41 +22,41 @@ func TestOnlyWhatDoesNotAnswerIsLeftOut(t *testing.T) {
 	}
 	for range 3 {
 		began := time.Now()
-		known := u.look([]string{"hangs", "answers"})
-		if waited := time.Since(began); waited > 10*usagePatience {
-			t.Errorf("it was waited for %s", waited)
+		known := u.measure([]string{"hangs", "answers"})
+		if waited := time.Since(began); waited > 10*usageTimeout {
+			t.Errorf("it waited for %s", waited)
 		}
-		if of := known["answers"]; !of.isFresh() || of.said.Blocks != 7 {
-			t.Errorf("of what answers there is %+v", of)
+		if of := known["answers"]; !of.isFresh() || of.last.Blocks != 7 {
+			t.Errorf("the answering one has %+v", of)
 		}
 		if known["hangs"].isFresh() {
-			t.Error("something is told of what doesn't answer")
+			t.Error("the hanging one has a usage")
 		}
 	}
-	if count := asked.Load(); count != 1 {
-		t.Errorf("what hangs was asked %d times", count)
+	if count := calls.Load(); count != 1 {
+		t.Errorf("the hanging one was measured %d times", count)
 	}
 	close(answer)
-	if known := u.look([]string{"hangs"}); !known["hangs"].isFresh() {
-		t.Error("nothing is told of what answers again")
+	if known := u.measure([]string{"hangs"}); !known["hangs"].isFresh() {
+		t.Error("one that answers again has no usage")
 	}
-	if known := u.look(nil); len(known) != 0 || len(u.of) != 0 {
-		t.Errorf("what isn't asked for any more is kept: %v", u.of)
+	if known := u.measure(nil); len(known) != 0 || len(u.of) != 0 {
+		t.Errorf("unused paths are kept: %v", u.of)
 	}
 }
 
-func TestWhatWasSaidIsToldForATimeOnly(t *testing.T) {
+func TestAUsageIsServedForALimitedTime(t *testing.T) {
 	now := time.Now()
 	tests := map[string]struct {
 		usage         usage
 		fresh, silent bool
 	}{
-		"never answered":                    {usage{}, false, false},
-		"just answered":                     {usage{at: now}, true, false},
-		"being asked":                       {usage{at: now.Add(-time.Minute), asked: now}, true, false},
-		"silent for a while":                {usage{at: now.Add(-time.Minute), asked: now.Add(-time.Minute)}, true, false},
-		"silent for long":                   {usage{at: now.Add(-usageLasts - time.Second), asked: now.Add(-usageLasts)}, false, true},
-		"not asked for long, and now asked": {usage{at: now.Add(-time.Hour), asked: now}, false, false},
+		"never answered":                       {usage{}, false, false},
+		"just answered":                        {usage{at: now}, true, false},
+		"being measured":                       {usage{at: now.Add(-time.Minute), began: now}, true, false},
+		"silent for a while":                   {usage{at: now.Add(-time.Minute), began: now.Add(-time.Minute)}, true, false},
+		"silent for long":                      {usage{at: now.Add(-usageLifetime - time.Second), began: now.Add(-usageLifetime)}, false, true},
+		"not measured for long, and now begun": {usage{at: now.Add(-time.Hour), began: now}, false, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,10 +67,10 @@ func TestWhatWasSaidIsToldForATimeOnly(t *testing.T) {
 	}
 }
 
-func TestAFileSystemThatFailsIsNoAnswer(t *testing.T) {
+func TestAFileSystemThatFailsHasNoUsage(t *testing.T) {
 	u := newUsages()
 	u.statfs = func(string, *unix.Statfs_t) error { return errors.New("stale file handle") }
-	if known := u.look([]string{"stale"}); known["stale"].isFresh() {
-		t.Errorf("it is told that %+v", known["stale"])
+	if known := u.measure([]string{"stale"}); known["stale"].isFresh() {
+		t.Errorf("its usage is %+v", known["stale"])
 	}
 }

@@ -20,10 +20,10 @@ import (
 // SomePod is the UID of the pod in most tests.
 const SomePod = types.UID("pod-1")
 
-// Gate is work that ends when it is told to.
+// Gate is work that ends when the test sends its result.
 type Gate chan error
 
-// Work returns what the test sends.
+// Work waits for the result, and returns it.
 func (g Gate) Work(context.Context) error { return <-g }
 
 // Eventually waits until something is so, at most 20 seconds.

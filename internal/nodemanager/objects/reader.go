@@ -1,20 +1,17 @@
-// Package objects reads what pods' volumes show from the API server, with the node's
-// own credential, and follows it: the node manager asks it in each pass over a pod, and
-// is told of whom there is something new.
+// Package objects reads the objects that pods' volumes project from the API server, with the
+// node's own credential, and watches them. The node manager reads in each pass over a pod, and
+// gets a call for each pod whose objects changed.
 //
-// What a pod is given first was read for that pod, so that it is never older than the
-// pod. After that, an object is watched, once however many pods show it, until the last
-// of them goes. A node may do so with the configMaps and secrets of its pods, each by
-// its name. Those that are immutable aren't watched.
+// The first read for a pod is live, so that its content is never older than the pod. After that,
+// an object has one watch for all pods that project it. A node may watch the configMaps and
+// secrets of its pods, each by its name. Immutable ones aren't watched.
 //
-// It never logs what it reads, and errors name objects, not what is in them.
+// It never logs what it reads. Errors contain the names of objects, and never their data.
 package objects
 
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,75 +19,69 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
-
-// readTimeout is how long the API server may take for an answer: one that hangs doesn't
-// hold up the pods that need nothing new.
-const readTimeout = 10 * time.Second
 
 // Options are what a Reader is made of.
 type Options struct {
-	// NodeName is the node whose pods are read for.
+	// NodeName is the pods' node.
 	NodeName string
 	// Live reads from the API server itself, and watches.
 	Live client.WithWatch
 	// Cached has the node.
 	Cached client.Reader
-	// Clock tells when tokens are to be renewed.
+	// Clock measures the life of tokens.
 	Clock clock.PassiveClock
 }
 
-// Reader is a content.Reader for the pods of one node. Its methods may be called at
-// once, but nothing is read for a pod while it is forgotten.
+// Reader is a content.Reader for the pods of one node. Its methods may be called at once, but
+// Forget not during a read for the same pod.
 type Reader struct {
 	Options
-	tokens tokens
-	turns  volumes.Turns
-
-	mu      sync.Mutex
+	tokens  tokens
+	reads   keyed.Locks
+	shared  *shared
 	objects map[key]*object
-	changed func(types.UID)
-	// ended: nothing is watched any more.
-	ended   bool
-	watches sync.WaitGroup
 }
 
 var _ content.Reader = &Reader{}
 
 // New returns a Reader that watches nothing yet.
 func New(options Options) *Reader {
-	return &Reader{Options: options, objects: map[key]*object{}, changed: func(types.UID) {}}
+	return &Reader{
+		Options: options, objects: map[key]*object{}, shared: &shared{live: options.Live, changed: func(types.UID) {}},
+		tokens: tokens{live: options.Live, clock: options.Clock},
+	}
 }
 
 // Run waits until the context ends, and ends all watches.
 func (r *Reader) Run(ctx context.Context) error {
 	<-ctx.Done()
-	r.mu.Lock()
-	r.ended = true
+	r.shared.mu.Lock()
+	r.shared.ended = true
 	for _, at := range r.objects {
 		at.unwatch()
 	}
-	r.mu.Unlock()
-	r.watches.Wait()
+	r.shared.mu.Unlock()
+	r.shared.watches.Wait()
 	return nil
 }
 
-// OnChange sets who is told of pods for which something changed. It must return at once,
-// and not ask for anything.
-func (r *Reader) OnChange(tell func(types.UID)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.changed = tell
+// OnChange sets what is called with each pod whose objects changed. It must return at once, and
+// not call the Reader.
+func (r *Reader) OnChange(changed func(types.UID)) {
+	r.shared.mu.Lock()
+	defer r.shared.mu.Unlock()
+	r.shared.changed = changed
 }
 
-// Forget notes that a pod shows nothing any more. What no other one shows is forgotten,
-// and not watched any more.
+// Forget drops a pod whose volumes project nothing any more. An object that no other pod projects
+// is dropped, too, with its watch.
 func (r *Reader) Forget(pod types.UID) {
 	r.tokens.forget(pod)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.shared.mu.Lock()
+	defer r.shared.mu.Unlock()
 	for key, at := range r.objects {
 		delete(at.pods, pod)
 		if len(at.pods) == 0 {
@@ -118,6 +109,11 @@ func (r *Reader) Secret(ctx context.Context, pod *corev1.Pod, name string) (*cor
 	return found.(*corev1.Secret), nil
 }
 
+// Token implements content.Reader.
+func (r *Reader) Token(ctx context.Context, pod *corev1.Pod, projection *corev1.ServiceAccountTokenProjection) (content.Token, error) {
+	return r.tokens.current(ctx, pod, projection)
+}
+
 // Node implements content.Reader.
 func (r *Reader) Node(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
@@ -131,54 +127,53 @@ func (r *Reader) Node(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-// read is an object as a pod is to show it: read for the pod the first time, and then
-// as its watch has it.
+// read returns an object for a pod: read live the first time, and then from its watch.
 func (r *Reader) read(ctx context.Context, pod types.UID, of key) (client.Object, error) {
-	_, seen, wasRead := r.want(pod, of)
+	_, known, wasRead := r.want(pod, of)
 	if !wasRead {
 		var err error
-		if seen, err = r.readOnce(ctx, pod, of); err != nil {
+		if known, err = r.readOnce(ctx, pod, of); err != nil {
 			return nil, err
 		}
 	}
-	if seen == nil {
+	if known == nil {
 		return nil, fmt.Errorf("%s is %w: create it", of, content.ErrMissing)
 	}
-	return seen, nil
+	return known, nil
 }
 
-// readOnce reads an object for a pod, though several of its volumes ask for it at once.
+// readOnce reads an object once for a pod, even if several of its volumes project it.
 func (r *Reader) readOnce(ctx context.Context, pod types.UID, of key) (client.Object, error) {
-	release, err := r.turns.Acquire(ctx, string(pod)+" "+of.String())
+	release, err := r.reads.Acquire(ctx, string(pod)+" "+of.String())
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	at, seen, wasRead := r.want(pod, of)
+	at, known, wasRead := r.want(pod, of)
 	if wasRead {
-		return seen, nil
+		return known, nil
 	}
 	return r.readLive(ctx, pod, at)
 }
 
-// want notes that a pod shows an object, and says what is known of it. wasRead says
-// whether it was read for this pod: only then may the pod be given what is known.
-func (r *Reader) want(pod types.UID, of key) (at *object, seen client.Object, wasRead bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at, known := r.objects[of]
-	if !known {
-		at = &object{key: of, reader: r, pods: map[types.UID]bool{}}
+// want registers that a pod projects an object, and returns its known state. The pod may use that
+// state only if the object was read for this pod.
+func (r *Reader) want(pod types.UID, of key) (at *object, known client.Object, wasRead bool) {
+	r.shared.mu.Lock()
+	defer r.shared.mu.Unlock()
+	at, exists := r.objects[of]
+	if !exists {
+		at = &object{key: of, shared: r.shared, pods: map[types.UID]bool{}}
 		r.objects[of] = at
 	}
 	if _, wanted := at.pods[pod]; !wanted {
 		at.pods[pod] = false
 	}
-	return at, at.seen, at.pods[pod]
+	return at, at.known, at.pods[pod]
 }
 
-// readLive reads an object from the API server for a pod, and has it watched from then
-// on, also if it is missing.
+// readLive reads an object from the API server for a pod, and watches it from then on, even if it
+// is missing.
 func (r *Reader) readLive(ctx context.Context, pod types.UID, at *object) (client.Object, error) {
 	inTime, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -196,32 +191,25 @@ func (r *Reader) readLive(ctx context.Context, pod types.UID, at *object) (clien
 	return r.wasRead(ctx, pod, at, read), nil
 }
 
-// wasRead notes what was read for a pod, and returns what is known by now, which may be
-// newer.
+// wasRead records what was read for a pod, and returns the known state, which may be newer.
 func (r *Reader) wasRead(ctx context.Context, pod types.UID, at *object, read client.Object) client.Object {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at.learn(read, read.GetResourceVersion()) {
-		at.tell(pod)
+	r.shared.mu.Lock()
+	defer r.shared.mu.Unlock()
+	if at.update(read, read.GetResourceVersion()) {
+		at.notify(pod)
 	}
 	at.pods[pod] = true
-	if !isImmutable(at.seen) {
+	if !isImmutable(at.known) {
 		at.watch(ctx)
 	}
-	return at.seen
+	return at.known
 }
 
-// wasMissing notes that an object was missing for a pod. A watch that doesn't know that
-// yet is behind: the pod isn't given what it has.
+// wasMissing records that an object is missing for a pod. A watch that still has the object is
+// behind: the pod doesn't get its state.
 func (r *Reader) wasMissing(ctx context.Context, pod types.UID, at *object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at.pods[pod] = at.seen == nil
+	r.shared.mu.Lock()
+	defer r.shared.mu.Unlock()
+	at.pods[pod] = at.known == nil
 	at.watch(ctx)
-}
-
-// unreadable says that the API server doesn't let this node read something. It learns
-// whose pods need it a moment later than the node.
-func unreadable(what string, forbidden error) error {
-	return fmt.Errorf("%s is %w, or isn't readable from this node yet: %w", what, content.ErrMissing, forbidden)
 }

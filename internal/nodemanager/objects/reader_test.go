@@ -27,24 +27,24 @@ var (
 
 func TestAnObjectIsFollowed(t *testing.T) {
 	w := newWorld(t, password("one"))
-	if shown := w.shows(t, first); shown != "one" {
-		t.Fatalf("it shows %q", shown)
+	if got := w.shows(t, first); got != "one" {
+		t.Fatalf("it shows %q", got)
 	}
 	w.awaitWatch(t)
 
 	w.set(t, "two")
 
-	w.awaitTold(t, "1")
-	if shown := w.shows(t, first); shown != "two" || w.gets.Load() != 1 {
-		t.Errorf("it shows %q after %d reads", shown, w.gets.Load())
+	w.awaitChanged(t, "1")
+	if got := w.shows(t, first); got != "two" || w.gets.Load() != 1 {
+		t.Errorf("it shows %q after %d reads", got, w.gets.Load())
 	}
 }
 
 func TestAnObjectIsWatchedOnceForAllPodsUntilTheLastIsGone(t *testing.T) {
 	w, before := newWorld(t, password("one")), runtime.NumGoroutine()
 	for i := range 50 {
-		if shown := w.shows(t, podOf(types.UID(fmt.Sprint(i)))); shown != "one" {
-			t.Fatalf("it shows %q", shown)
+		if got := w.shows(t, podOf(types.UID(fmt.Sprint(i)))); got != "one" {
+			t.Fatalf("it shows %q", got)
 		}
 	}
 	w.awaitWatch(t)
@@ -52,7 +52,7 @@ func TestAnObjectIsWatchedOnceForAllPodsUntilTheLastIsGone(t *testing.T) {
 		w.Forget(types.UID(fmt.Sprint(i)))
 	}
 	w.set(t, "two")
-	w.awaitTold(t, "49")
+	w.awaitChanged(t, "49")
 	if len(w.watches) != 0 {
 		t.Error("it is watched more than once")
 	}
@@ -77,12 +77,12 @@ func TestNothingIsWatchedAfterTheEnd(t *testing.T) {
 	}
 
 	awaitGoroutines(t, before)
-	if shown := w.shows(t, second); shown != "one" || len(w.watches) != 0 {
-		t.Errorf("it shows %q, and %d watches began", shown, len(w.watches))
+	if got := w.shows(t, second); got != "one" || len(w.watches) != 0 {
+		t.Errorf("it shows %q, and %d watches began", got, len(w.watches))
 	}
 }
 
-func TestWhatIsImmutableIsReadForEachPodAndNotWatched(t *testing.T) {
+func TestAnImmutableObjectIsReadForEachPodAndNotWatched(t *testing.T) {
 	immutable := password("one")
 	immutable.Immutable = new(true)
 	w := newWorld(t, immutable)
@@ -100,8 +100,8 @@ func TestSeveralVolumesOfAPodReadAnObjectOnce(t *testing.T) {
 	var volumes sync.WaitGroup
 	for range 10 {
 		volumes.Go(func() {
-			if shown := w.shows(t, first); shown != "one" {
-				t.Errorf("it shows %q", shown)
+			if got := w.shows(t, first); got != "one" {
+				t.Errorf("it shows %q", got)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestSeveralVolumesOfAPodReadAnObjectOnce(t *testing.T) {
 	}
 }
 
-func TestWhatBecomesImmutableIsNotWatchedAnyMore(t *testing.T) {
+func TestAnObjectThatBecomesImmutableIsNotWatchedAnyMore(t *testing.T) {
 	w, before := newWorld(t, password("one")), runtime.NumGoroutine()
 	w.shows(t, first)
 	w.awaitWatch(t)
@@ -125,12 +125,12 @@ func TestWhatBecomesImmutableIsNotWatchedAnyMore(t *testing.T) {
 	}
 
 	awaitGoroutines(t, before)
-	if shown := w.shows(t, first); shown != "two" {
-		t.Errorf("it shows %q", shown)
+	if got := w.shows(t, first); got != "two" {
+		t.Errorf("it shows %q", got)
 	}
 }
 
-func TestWhatIsMissingIsToldOfWhenItComes(t *testing.T) {
+func TestPodsAreCalledWhenAMissingObjectIsCreated(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.Secret(t.Context(), first, "password"); !errors.Is(err, content.ErrMissing) || !strings.Contains(err.Error(), "secret default/password") {
 		t.Fatalf("got %v", err)
@@ -141,13 +141,13 @@ func TestWhatIsMissingIsToldOfWhenItComes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.awaitTold(t, "1")
-	if shown := w.shows(t, first); shown != "one" || w.gets.Load() != 1 {
-		t.Errorf("it shows %q after %d reads", shown, w.gets.Load())
+	w.awaitChanged(t, "1")
+	if got := w.shows(t, first); got != "one" || w.gets.Load() != 1 {
+		t.Errorf("it shows %q after %d reads", got, w.gets.Load())
 	}
 }
 
-func TestAPodThatComesAfterADeletionIsNotGivenWhatWasDeletedThoughTheWatchIsBehind(t *testing.T) {
+func TestAPodCreatedAfterADeletionGetsNoDeletedObjectThoughTheWatchIsBehind(t *testing.T) {
 	w := newWorld(t, password("one"))
 	w.spoilt.Watch = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
 		return watch.NewFake(), nil
@@ -164,7 +164,7 @@ func TestAPodThatComesAfterADeletionIsNotGivenWhatWasDeletedThoughTheWatchIsBehi
 	}
 }
 
-func TestWhatIsDeletedIsMissing(t *testing.T) {
+func TestADeletedObjectIsMissing(t *testing.T) {
 	w := newWorld(t, password("one"))
 	w.shows(t, first)
 	w.awaitWatch(t)
@@ -173,13 +173,13 @@ func TestWhatIsDeletedIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.awaitTold(t, "1")
+	w.awaitChanged(t, "1")
 	if _, err := w.Secret(t.Context(), first, "password"); !errors.Is(err, content.ErrMissing) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestANewPodIsNeverGivenWhatIsOlderThanIt(t *testing.T) {
+func TestANewPodNeverGetsAnOlderObject(t *testing.T) {
 	w := newWorld(t, password("one"))
 	behind := watch.NewFake()
 	w.spoilt.Watch = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
@@ -192,25 +192,25 @@ func TestANewPodIsNeverGivenWhatIsOlderThanIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.set(t, "two")
-	if shown := w.shows(t, first); shown != "one" {
-		t.Fatalf("the watch isn't behind: it shows %q", shown)
+	if got := w.shows(t, first); got != "one" {
+		t.Fatalf("the watch isn't behind: it shows %q", got)
 	}
 
-	if shown := w.shows(t, second); shown != "two" {
-		t.Errorf("a new pod shows %q", shown)
+	if got := w.shows(t, second); got != "two" {
+		t.Errorf("a new pod shows %q", got)
 	}
-	w.awaitTold(t, "1")
+	w.awaitChanged(t, "1")
 	behind.Modify(old.DeepCopy())
 	behind.Delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}})
 	behind.Modify(old.DeepCopy()) // the one before was noted when this one is taken
 	for _, pod := range []*corev1.Pod{first, second} {
-		if shown := w.shows(t, pod); shown != "two" {
-			t.Errorf("pod %s shows %q once the watch told of the past", pod.UID, shown)
+		if got := w.shows(t, pod); got != "two" {
+			t.Errorf("pod %s shows %q after an old event of the watch", pod.UID, got)
 		}
 	}
 }
 
-func TestAWatchThatEndsBeginsAgainAndLearnsWhatItMissed(t *testing.T) {
+func TestAWatchThatEndsBeginsAgainAndListsWhatItMissed(t *testing.T) {
 	w := newWorld(t, password("one"))
 	broken := watch.NewFake()
 	w.spoilt.Watch = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
@@ -223,13 +223,13 @@ func TestAWatchThatEndsBeginsAgainAndLearnsWhatItMissed(t *testing.T) {
 
 	broken.Stop()
 
-	w.awaitTold(t, "1")
-	if shown := w.shows(t, first); shown != "two" {
-		t.Errorf("it shows %q", shown)
+	w.awaitChanged(t, "1")
+	if got := w.shows(t, first); got != "two" {
+		t.Errorf("it shows %q", got)
 	}
 }
 
-func TestWhatWasReadForAPodIsKnownWhileTheAPIServerIsDown(t *testing.T) {
+func TestAnObjectThatWasReadIsKeptWhileTheAPIServerIsDown(t *testing.T) {
 	w := newWorld(t, password("one"))
 	w.shows(t, first)
 	w.awaitWatch(t)
@@ -238,15 +238,15 @@ func TestWhatWasReadForAPodIsKnownWhileTheAPIServerIsDown(t *testing.T) {
 		return errDown
 	}
 
-	if shown := w.shows(t, first); shown != "one" {
-		t.Errorf("it shows %q", shown)
+	if got := w.shows(t, first); got != "one" {
+		t.Errorf("it shows %q", got)
 	}
 	if _, err := w.Secret(t.Context(), second, "password"); !errors.Is(err, errDown) || errors.Is(err, content.ErrMissing) {
 		t.Errorf("a new pod got %v", err)
 	}
 }
 
-func TestWhatTheNodeMayNotReadYetMayExist(t *testing.T) {
+func TestAForbiddenObjectMayExist(t *testing.T) {
 	w := newWorld(t, password("one"))
 	w.spoilt.Get = func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, key.Name, errors.New("no relationship found"))
@@ -257,8 +257,8 @@ func TestWhatTheNodeMayNotReadYetMayExist(t *testing.T) {
 
 	w.spoilt.Get = nil
 
-	if shown := w.shows(t, first); shown != "one" {
-		t.Errorf("it shows %q", shown)
+	if got := w.shows(t, first); got != "one" {
+		t.Errorf("it shows %q", got)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -20,30 +21,28 @@ import (
 )
 
 const (
-	// A token is renewed after renewPercent of its life, or after longestUse if that is
-	// sooner; up to renewJitter earlier, so that tokens of one moment aren't renewed all
-	// at once.
+	// A token is renewed after renewPercent of its life, or after longestUse if that is sooner;
+	// up to renewJitter earlier, so that tokens issued together aren't renewed together.
 	renewPercent = 80
 	longestUse   = 24 * time.Hour
 	renewJitter  = 10 * time.Second
-	// tokenRetry is how soon a renewal that failed is tried again, while the old token
-	// still proves something.
+	// tokenRetry is how soon a failed renewal is tried again, while the old token is valid.
 	tokenRetry = 30 * time.Second
 )
 
-// tokens are those that pods show now, in memory only. Its zero value is usable.
+// tokens are the current tokens of pods, in memory only.
 type tokens struct {
-	mu   sync.Mutex
-	pods map[types.UID]map[tokenKey]issued
+	live  client.Client
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	pods  map[types.UID]map[tokenKey]issued
 }
 
-// tokenKey is what a pod asks for in a token.
 type tokenKey struct {
 	audience string
 	seconds  int64
 }
 
-// issued is a token that the API server made.
 type issued struct {
 	content.Token
 	expires time.Time
@@ -74,30 +73,30 @@ func (t *tokens) forget(pod types.UID) {
 	delete(t.pods, pod)
 }
 
-// Token implements content.Reader. While no new one is to be had, it is the old one, as
-// long as that proves something.
-func (r *Reader) Token(ctx context.Context, pod *corev1.Pod, projection *corev1.ServiceAccountTokenProjection) (content.Token, error) {
-	of, now := tokenKey{projection.Audience, ptr.Deref(projection.ExpirationSeconds, 0)}, r.Clock.Now()
-	token, has := r.tokens.find(pod.UID, of)
+// current returns the pod's token, and renews it in time. If that fails, it returns the old token
+// until that expires.
+func (t *tokens) current(ctx context.Context, pod *corev1.Pod, projection *corev1.ServiceAccountTokenProjection) (content.Token, error) {
+	of, now := tokenKey{projection.Audience, ptr.Deref(projection.ExpirationSeconds, 0)}, t.clock.Now()
+	token, has := t.find(pod.UID, of)
 	if has && now.Before(token.Renew) {
 		return token.Token, nil
 	}
-	renewed, err := r.issue(ctx, pod, of)
+	renewed, err := t.issue(ctx, pod, of)
 	switch {
 	case err == nil:
 		token = renewed
 	case has && now.Before(token.expires):
-		logf.FromContext(ctx).Error(err, "renewing a pod's token: it shows the old one", "podUID", pod.UID)
+		logf.FromContext(ctx).Error(err, "renewing a pod's token: it keeps the old one", "podUID", pod.UID)
 		token.Renew = now.Add(tokenRetry)
 	default:
 		return content.Token{}, err
 	}
-	r.tokens.keep(pod.UID, of, token)
+	t.keep(pod.UID, of, token)
 	return token.Token, nil
 }
 
-// issue asks the API server for a token that is worth nothing once the pod is gone.
-func (r *Reader) issue(ctx context.Context, pod *corev1.Pod, of tokenKey) (issued, error) {
+// issue requests a token that is bound to the pod.
+func (t *tokens) issue(ctx context.Context, pod *corev1.Pod, of tokenKey) (issued, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}}
@@ -105,11 +104,11 @@ func (r *Reader) issue(ctx context.Context, pod *corev1.Pod, of tokenKey) (issue
 		return issued{}, fmt.Errorf("pod %s/%s has no service account to prove: set spec.serviceAccountName", pod.Namespace, pod.Name)
 	}
 	request := requestOf(pod, of)
-	err := r.Live.SubResource("token").Create(ctx, account, request)
+	err := t.live.SubResource("token").Create(ctx, account, request)
 	if err != nil {
 		return issued{}, notIssued(account, err)
 	}
-	return lifeOf(request, r.Clock.Now()), nil
+	return lifeOf(request, t.clock.Now()), nil
 }
 
 func requestOf(pod *corev1.Pod, of tokenKey) *authenticationv1.TokenRequest {
@@ -127,8 +126,8 @@ func requestOf(pod *corev1.Pod, of tokenKey) *authenticationv1.TokenRequest {
 	return request
 }
 
-// notIssued is why there is no token. The API server refuses one for a pod that it
-// doesn't know to be on this node yet.
+// notIssued is the error of a token request. The API server forbids one for a pod that it doesn't
+// know to be on this node yet.
 func notIssued(account *corev1.ServiceAccount, err error) error {
 	what := "serviceAccount " + client.ObjectKeyFromObject(account).String()
 	switch {
@@ -141,7 +140,7 @@ func notIssued(account *corev1.ServiceAccount, err error) error {
 	}
 }
 
-// lifeOf is a token with its times by this node's clock, which may differ from the API
+// lifeOf returns a token with its times by this node's clock, which may differ from the API
 // server's. The API server may have shortened its life.
 func lifeOf(request *authenticationv1.TokenRequest, now time.Time) issued {
 	life := request.Status.ExpirationTimestamp.Sub(now)

@@ -109,7 +109,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	}
 }
 
-func TestATokenOfANodeWhoseClockIsWrongIsRenewedInTime(t *testing.T) {
+func TestATokenIsRenewedInTimeThoughTheNodesClockIsWrong(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": 2 * time.Hour, "behind": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
@@ -126,7 +126,7 @@ func TestATokenOfANodeWhoseClockIsWrongIsRenewedInTime(t *testing.T) {
 	}
 }
 
-func TestAnOldTokenIsShownWhileNoNewOneIsToBeHadUntilItExpires(t *testing.T) {
+func TestAnOldTokenIsKeptUntilItExpiresWhileRenewalsFail(t *testing.T) {
 	i := newIssuer(t, time.Hour)
 	i.token(t, first, "", time.Hour)
 	i.err = errDown
@@ -182,7 +182,7 @@ func TestWhyThereIsNoToken(t *testing.T) {
 	}
 }
 
-func TestAPodWithoutAServiceAccountIsToldSo(t *testing.T) {
+func TestAPodWithoutAServiceAccountIsAnError(t *testing.T) {
 	i, pod := newIssuer(t, time.Hour), podOf("1")
 	pod.Spec.ServiceAccountName = ""
 	if _, err := i.Token(t.Context(), pod, projectionOf("", time.Hour)); err == nil || !strings.Contains(err.Error(), "set spec.serviceAccountName") {

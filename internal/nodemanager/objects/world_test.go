@@ -28,7 +28,7 @@ type world struct {
 	// gets counts live reads, and watches has those that began.
 	gets    atomic.Int32
 	watches chan struct{}
-	told    chan types.UID
+	changed chan types.UID
 	// spoilt is what the API server does otherwise.
 	spoilt interceptor.Funcs
 }
@@ -46,11 +46,11 @@ func newWorld(t *testing.T, known ...client.Object) *world {
 		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, byName).Build()
 	w := &world{
 		api: api, clock: clocktesting.NewFakeClock(time.Now()),
-		watches: make(chan struct{}, 100), told: make(chan types.UID, 1000),
+		watches: make(chan struct{}, 100), changed: make(chan types.UID, 1000),
 	}
 	live := interceptor.NewClient(api, interceptor.Funcs{Get: w.get, Watch: w.watch, SubResourceCreate: w.issue})
 	w.Reader = New(Options{NodeName: "n1", Live: plain{live}, Cached: api, Clock: w.clock})
-	w.OnChange(func(pod types.UID) { w.told <- pod })
+	w.OnChange(func(pod types.UID) { w.changed <- pod })
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -109,8 +109,8 @@ func (w *world) set(t *testing.T, value string) {
 	}
 }
 
-// awaitTold waits until these pods were told.
-func (w *world) awaitTold(t *testing.T, pods ...types.UID) {
+// awaitChanged waits until these pods were called with.
+func (w *world) awaitChanged(t *testing.T, pods ...types.UID) {
 	t.Helper()
 	waiting := map[types.UID]bool{}
 	for _, pod := range pods {
@@ -119,10 +119,10 @@ func (w *world) awaitTold(t *testing.T, pods ...types.UID) {
 	timeout := time.After(soon)
 	for len(waiting) > 0 {
 		select {
-		case pod := <-w.told:
+		case pod := <-w.changed:
 			delete(waiting, pod)
 		case <-timeout:
-			t.Fatalf("not told: %v", waiting)
+			t.Fatalf("no call: %v", waiting)
 		}
 	}
 }

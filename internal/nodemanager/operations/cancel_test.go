@@ -11,14 +11,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestWhatIsCancelledKeepsItsVolumeUntilItIsOver(t *testing.T) {
+func TestACancelledOperationKeepsItsVolumeUntilItIsOver(t *testing.T) {
 	for _, kind := range []Kind{Mounting, Refreshing} {
 		t.Run(kind.String(), func(t *testing.T) {
 			operations := New(clocktesting.NewFakeClock(time.Now()), nil)
-			told, gone := make(chan struct{}), make(nodetest.Gate)
+			cancelled, gone := make(chan struct{}), make(nodetest.Gate)
 			operations.Do(t.Context(), Task{Kind: kind, Dir: "dir", Pod: nodetest.SomePod}, func(ctx context.Context) error {
 				<-ctx.Done()
-				close(told)
+				close(cancelled)
 				return errors.Join(ctx.Err(), <-gone)
 			})
 			unmount := func(t *testing.T, work func(context.Context) error) Outcome {
@@ -27,7 +27,7 @@ func TestWhatIsCancelledKeepsItsVolumeUntilItIsOver(t *testing.T) {
 			}
 
 			outcome := unmount(t, func(context.Context) error { t.Error("it was unmounted while it was mounted"); return nil })
-			<-told
+			<-cancelled
 			if !outcome.Running || !operations.IsRunningAt("dir") {
 				t.Errorf("its process isn't gone, and it has %+v", outcome)
 			}

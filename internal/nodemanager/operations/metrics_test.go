@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-func TestOperationsAreCountedByHowTheyEnded(t *testing.T) {
+func TestOperationsAreCountedByTheirOutcome(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	numbers, err := metrics.New(registry, &mounttest.Fake{})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestOperationsAreCountedByHowTheyEnded(t *testing.T) {
 
 	nodetest.MustServe(t, registry, "stowage_node_operations_running", map[string]float64{"mount kubernetes.io/nfs": 1})
 	if oldest := nodetest.MetricsOf(t, registry, "stowage_node_operation_oldest_seconds"); oldest["mount kubernetes.io/nfs"] <= 0 {
-		t.Errorf("nothing tells for how long it has been running: %v", oldest)
+		t.Errorf("its age is missing: %v", oldest)
 	}
 	hangs <- nil
 	operations.Wait()
@@ -50,15 +50,14 @@ func TestOperationsAreCountedByHowTheyEnded(t *testing.T) {
 	nodetest.MustServe(t, registry, "stowage_node_operations_running", map[string]float64{})
 }
 
-func TestWhatWaitsForItsTurnIsCounted(t *testing.T) {
+func TestQueuedOperationsAreCounted(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	numbers, err := metrics.New(registry, &mounttest.Fake{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCrowd(t)
-	c.numbers = numbers
-	c.ask(t, "nfs", LanePlaces+3)
+	c := newCrowd(t, numbers)
+	c.request(t, "nfs", Slots+3)
 	nodetest.MustServe(t, registry, "stowage_node_operations_queued", map[string]float64{"nfs": 3})
 	c.Cancel(nodetest.SomePod)
 	nodetest.MustServe(t, registry, "stowage_node_operations_queued", map[string]float64{"nfs": 0})

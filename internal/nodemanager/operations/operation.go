@@ -13,11 +13,11 @@ type Kind int
 const (
 	// Mounting makes the volume visible there.
 	Mounting Kind = iota
-	// Refreshing makes what is mounted show what it should show by now.
+	// Refreshing brings the content of a mounted volume up to date.
 	Refreshing
-	// Unmounting takes it away.
+	// Unmounting undoes Mounting.
 	Unmounting
-	// Growing makes its file system as large as its storage.
+	// Growing grows its file system to the size of its storage.
 	Growing
 )
 
@@ -26,19 +26,19 @@ func (k Kind) String() string {
 	return [...]string{Mounting: "mount", Refreshing: "refresh", Unmounting: "unmount", Growing: "grow"}[k]
 }
 
-// undoes says whether a kind takes away what another one makes.
+// undoes reports whether a kind undoes another one.
 func (k Kind) undoes(other Kind) bool {
 	return k == Unmounting && (other == Mounting || other == Refreshing)
 }
 
-// Task is what is to be done, and where.
+// Task is what an operation does, and where.
 type Task struct {
 	Kind Kind
 	// Type is the name of the volume's type.
 	Type string
 	// Dir is the volume's directory.
 	Dir string
-	// Pod is whose it is.
+	// Pod is the pod of the volume.
 	Pod types.UID
 }
 
@@ -46,24 +46,24 @@ type Task struct {
 type phase int
 
 const (
-	// idle: it failed, and waits to be asked for again.
+	// idle: it failed, and may be requested again.
 	idle phase = iota
 	queued
 	running
 )
 
-// operation is one volume's, while it waits for its turn or runs, or after it failed.
+// operation is the queued, running or failed operation of one volume.
 type operation struct {
 	Task
-	work      func() error
+	work      func()
 	cancel    context.CancelFunc
 	release   func()
 	cancelled bool
 	phase     phase
-	// since is when it began to wait, or to run.
+	// since is when it was queued, or began to run.
 	since time.Time
-	// loan is its place in its lane, and ended is told how it ended.
-	loan  *loan
+	// leave gives up its place in its queue, and ended counts its outcome.
+	leave func()
 	ended func(outcome string)
 
 	err      error
@@ -72,11 +72,11 @@ type operation struct {
 }
 
 // prepare makes it ready to run, perhaps again.
-func (o *operation) prepare(task Task, work func() error, cancel context.CancelFunc, release func()) {
+func (o *operation) prepare(task Task, work func(), cancel context.CancelFunc, release func()) {
 	o.Task, o.work, o.cancel, o.release, o.cancelled = task, work, cancel, release, false
 }
 
-// outcome is how it stands while it isn't idle.
+// outcome is its state while it isn't idle.
 func (o *operation) outcome(now time.Time) Outcome {
 	if o.phase == queued {
 		return Outcome{Queued: true, QueuedFor: now.Sub(o.since)}

@@ -1,7 +1,7 @@
-// Package operations runs what may take long, such as mounts and unmounts: one at a time for
+// Package operations runs mounts, unmounts and other work that may take long: one at a time for
 // each volume directory, each in a goroutine of its own, and a bounded number of each volume
-// type. It retries with a backoff. A call never waits for an operation, and the end of the
-// program cancels none.
+// type. A failed operation has a backoff. A call never waits for an operation, and the end of
+// the program cancels none.
 package operations
 
 import (
@@ -25,50 +25,44 @@ const (
 	LastRetry = 2 * time.Minute
 )
 
-// Outcome is what is known of the operation of one volume.
+// Outcome is the state of the operation of one volume.
 type Outcome struct {
 	// RunningFor is how long it has been running, if Running.
 	Running    bool
 	RunningFor time.Duration
-	// QueuedFor is how long it has been waiting for its turn, if Queued.
+	// QueuedFor is how long it has been queued, if Queued.
 	Queued    bool
 	QueuedFor time.Duration
-	// Err is how it failed the last time, and RetryAfter when it may run again.
+	// Err is its last error, and RetryAfter when it may run again.
 	Err        error
 	RetryAfter time.Duration
 }
 
-// Operations runs what may take long, each in a goroutine of its own: at most
-// one per volume directory at a time, only so many of a volume type at once (see
-// lane), and not again before its backoff is over. Whoever asks for an operation
-// never waits for it.
+// Operations runs operations: one per volume directory at a time, a bounded number per volume
+// type (see queues), and none before its backoff is over. Its methods may be called at once.
 type Operations struct {
-	clock   clock.WithDelayedExecution
-	numbers *metrics.Metrics
+	clock   clock.PassiveClock
 	locks   keyed.Locks
-	wait    sync.WaitGroup
 	mu      sync.Mutex
 	states  map[string]*operation
-	lanes   map[string]*lane
+	queues  *queues
 	stopped bool
-	// finished is told whose operation came to an end.
-	finished func(types.UID)
+	// onEnd is called with the pod of each operation that ended.
+	onEnd func(types.UID)
 }
 
-// New returns an Operations with nothing running. Numbers, which count them,
-// may be nil.
-func New(clock clock.WithDelayedExecution, numbers *metrics.Metrics) *Operations {
-	return &Operations{
-		clock: clock, numbers: numbers, states: map[string]*operation{}, lanes: map[string]*lane{}, finished: func(types.UID) {},
-	}
+// New returns an Operations with nothing running. metrics may be nil.
+func New(clock clock.WithDelayedExecution, metrics *metrics.Metrics) *Operations {
+	o := &Operations{clock: clock, states: map[string]*operation{}, onEnd: func(types.UID) {}}
+	o.queues = &queues{lock: &o.mu, clock: clock, metrics: metrics, of: map[string]*queue{}}
+	return o
 }
 
-// Do has a task done, unless something runs at its directory or its backoff isn't
-// over, and says how it stands. The pod is told when it ends. What failed doesn't hold
-// up the opposite, and what an unmount undoes is cancelled: it is over once its work
-// has returned, and until then nothing else begins there.
-// A shutdown of the program doesn't cancel the work: half a mount is worse than
-// a late one.
+// Do queues the work of a task, unless an operation runs at its directory or the backoff isn't
+// over, and returns the state of the directory's operation. OnEnd's function is called when the
+// work ends. A failed mount doesn't delay its unmount. An unmount cancels what it undoes, and
+// begins once that work has returned. A shutdown of the program doesn't cancel the work: half a
+// mount is worse than a late one.
 func (o *Operations) Do(ctx context.Context, task Task, work func(context.Context) error) Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,13 +89,12 @@ func (o *Operations) Do(ctx context.Context, task Task, work func(context.Contex
 		o.states[task.Dir] = state
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	state.prepare(task, func() error { defer cancel(); return work(ctx) }, cancel, release)
-	o.enqueue(state)
+	state.prepare(task, func() { o.run(ctx, state, work) }, cancel, release)
+	o.queues.add(state)
 	return state.outcome(o.clock.Now())
 }
 
-// Cancel cancels what is to be mounted for a pod, which doesn't need it any more. What
-// ends by that hasn't failed.
+// Cancel cancels the mounts and refreshes of a pod. A cancelled operation hasn't failed.
 func (o *Operations) Cancel(pod types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +105,7 @@ func (o *Operations) Cancel(pod types.UID) {
 	}
 }
 
-// cancel drops an operation that waits for its turn, and tells one that runs to end.
+// cancel drops a queued operation, and cancels the context of a running one.
 func (o *Operations) cancel(state *operation) {
 	switch state.phase {
 	case queued:
@@ -124,15 +117,29 @@ func (o *Operations) cancel(state *operation) {
 	}
 }
 
-// OnEnd sets who is told whose operation came to an end.
-func (o *Operations) OnEnd(tell func(types.UID)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.finished = tell
+// drop removes an operation that hasn't begun.
+func (o *Operations) drop(state *operation) {
+	o.queues.remove(state)
+	state.cancel()
+	state.release()
+	delete(o.states, state.Dir)
 }
 
-// end records how an operation ended, begins what waits for its place, and returns who
-// is to be told.
+// OnEnd sets what is called with the pod of each operation that ended.
+func (o *Operations) OnEnd(ended func(types.UID)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.onEnd = ended
+}
+
+// run does the work of an operation, and calls OnEnd's function.
+func (o *Operations) run(ctx context.Context, state *operation, work func(context.Context) error) {
+	defer state.cancel()
+	pod := state.Pod
+	o.end(state, work(ctx))(pod)
+}
+
+// end records how an operation ended, and returns OnEnd's function.
 func (o *Operations) end(state *operation, err error) func(types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,25 +153,25 @@ func (o *Operations) end(state *operation, err error) func(types.UID) {
 		state.failures++
 		state.retryAt = o.clock.Now().Add(delay)
 	}
-	o.leave(state.loan)
-	return o.finished
+	state.leave()
+	return o.onEnd
 }
 
-// Forget drops how a pod's operations failed. What runs stays known.
+// Forget drops a pod's failed operations, and their backoff.
 func (o *Operations) Forget(pod types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.DeleteFunc(o.states, func(_ string, state *operation) bool { return state.Pod == pod && state.phase == idle })
 }
 
-// Known returns how many operations wait, run, or failed and may be tried again.
+// Known returns how many operations are queued, running, or failed.
 func (o *Operations) Known() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.states)
 }
 
-// IsRunning says whether anything runs, or waits for its turn, for a pod.
+// IsRunning reports whether a pod has a running or queued operation.
 func (o *Operations) IsRunning(pod types.UID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -176,7 +183,7 @@ func (o *Operations) IsRunning(pod types.UID) bool {
 	return false
 }
 
-// IsRunningAt says whether anything runs, or waits for its turn, for a volume directory.
+// IsRunningAt reports whether a volume directory has a running or queued operation.
 func (o *Operations) IsRunningAt(dir string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,12 +191,12 @@ func (o *Operations) IsRunningAt(dir string) bool {
 	return known && state.phase != idle
 }
 
-// Wait returns when nothing runs any more.
+// Wait returns once no operation runs.
 func (o *Operations) Wait() {
-	o.wait.Wait()
+	o.queues.running.Wait()
 }
 
-// Stop begins nothing any more, and returns when nothing runs.
+// Stop drops what is queued, begins nothing any more, and returns once no operation runs.
 func (o *Operations) Stop() {
 	o.mu.Lock()
 	o.stopped = true

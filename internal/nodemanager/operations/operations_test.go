@@ -32,7 +32,7 @@ func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "quick", Pod: "pod-2"}, quick.Work)
 	quick <- nil
 	if pod := <-ended; pod != "pod-2" {
-		t.Errorf("%s was told", pod)
+		t.Errorf("it was called with %s", pod)
 	}
 	if !operations.IsRunningAt("hangs") || operations.IsRunningAt("another") {
 		t.Error("it isn't known where something runs")

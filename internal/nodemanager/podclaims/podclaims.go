@@ -1,5 +1,5 @@
-// Package podclaims says which claims a pod's volumes use, which of the node's pods use a
-// claim, and whether a pod needs its volumes still. It reads the cache and decides nothing.
+// Package podclaims finds the node's pods, the claims of their volumes, and whether a pod still
+// needs its volumes. It reads the cache, and before a teardown the API server. It writes nothing.
 package podclaims
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// ClaimNameOf is the claim behind a pod's volume: the one that it names, or the one
-// that the manager makes for a generic ephemeral volume.
+// ClaimNameOf is the claim of a pod's volume: the one that it names, or the one that the manager
+// creates for a generic ephemeral volume.
 func ClaimNameOf(pod *corev1.Pod, source corev1.Volume) string { return volume.ClaimName(pod, &source) }
 
-// ClaimsOf is the claims behind a pod's volumes.
+// ClaimsOf returns the claims of a pod's volumes.
 func ClaimsOf(pod *corev1.Pod) []client.ObjectKey {
 	var claims []client.ObjectKey
 	for _, volume := range pod.Spec.Volumes {
@@ -30,8 +30,7 @@ func ClaimsOf(pod *corev1.Pod) []client.ObjectKey {
 	return claims
 }
 
-// PodsUsing is the node's pods that use a claim, as the cache has them: nobody may change
-// them.
+// PodsUsing returns the node's pods that use a claim, shared with the cache: read-only.
 func PodsUsing(ctx context.Context, cached client.Reader, claim client.ObjectKey) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := cached.List(ctx, pods, client.InNamespace(claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -55,9 +54,9 @@ func HasVolumes(pod *corev1.Pod) bool {
 	return false
 }
 
-// NeedsVolumes says whether a pod's volumes must be there: until it is finished
-// or being deleted, and in any case while one of its containers runs.
-// A pod without container statuses has nothing that runs.
+// NeedsVolumes reports whether a pod's volumes must stay mounted: until the pod is finished or
+// being deleted, and in any case while one of its containers runs. A pod without container
+// statuses has no running container.
 func NeedsVolumes(pod *corev1.Pod) bool {
 	if hasRunningContainer(pod) {
 		return true
@@ -67,17 +66,7 @@ func NeedsVolumes(pod *corev1.Pod) bool {
 }
 
 func hasRunningContainer(pod *corev1.Pod) bool {
-	lists := [][]corev1.ContainerStatus{
-		pod.Status.InitContainerStatuses,
-		pod.Status.ContainerStatuses,
-		pod.Status.EphemeralContainerStatuses,
-	}
-	for _, statuses := range lists {
-		for _, status := range statuses {
-			if status.State.Running != nil {
-				return true
-			}
-		}
-	}
-	return false
+	status := pod.Status
+	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses)
+	return slices.ContainsFunc(all, func(container corev1.ContainerStatus) bool { return container.State.Running != nil })
 }

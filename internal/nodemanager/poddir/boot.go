@@ -7,16 +7,14 @@ import (
 	"path/filepath"
 )
 
-// bootRecord is the file, in the agent's folder, that says which boot of the machine the
-// rest of the folder is from.
+// bootRecord is the file in the agent's folder with the boot ID of the rest of the folder.
 const bootRecord = "boot-id"
 
 const bootRecordMode = 0o640
 
-// WithdrawAfterReboot removes what was written down of containers before the machine
-// booted: it says where volumes are mounted that aren't any more. It needs no API server,
-// which may be away for long after a reboot, and comes before anything else. It can be
-// repeated after any crash.
+// WithdrawAfterReboot removes the descriptions of containers from before the machine booted:
+// their volumes aren't mounted any more. It comes before anything else, and needs no API
+// server, which may be down for long after a reboot. It can be repeated after any crash.
 func (t Tree) WithdrawAfterReboot(boot string) error {
 	record := filepath.Join(t.root, bootRecord)
 	if written, err := os.ReadFile(record); err == nil && string(written) == boot {
@@ -31,7 +29,7 @@ func (t Tree) WithdrawAfterReboot(boot string) error {
 		problems = append(problems, t.WithdrawContainers(pod))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("withdrawing what containers were to see before the machine booted: %w", err)
+		return fmt.Errorf("withdrawing the descriptions of containers from before the machine booted: %w", err)
 	}
 	return os.WriteFile(record, []byte(boot), bootRecordMode)
 }

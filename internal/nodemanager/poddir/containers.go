@@ -9,12 +9,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/container"
 )
 
-// WithdrawContainers removes what was written down of a pod's containers.
+// WithdrawContainers removes the descriptions of a pod's containers.
 func (t Tree) WithdrawContainers(uid types.UID) error {
 	return t.eachContainer(uid, container.Withdraw)
 }
 
-// RemoveContainers removes that, and the directories of the containers.
+// RemoveContainers removes the descriptions and the directories of a pod's containers.
 func (t Tree) RemoveContainers(uid types.UID) error {
 	return t.eachContainer(uid, container.Remove)
 }

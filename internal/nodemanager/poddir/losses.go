@@ -9,50 +9,50 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// Losses notices mounts that are gone from pods' directories and that nobody asked the
-// agent to take away. It knows what each pass over a pod saw, and compares that with
-// each later mount table: what the agent mounts and unmounts itself wakes nobody. Its
-// zero value is usable.
+// Losses finds mounts in pods' directories that something else than the agent unmounted. It
+// compares what each pass over a pod read with each later mount table: the agent's own mounts
+// and unmounts wake no pod. Its zero value is usable.
 type Losses struct {
 	mu sync.Mutex
-	// seen is what was mounted for a pod when a pass looked.
+	// seen is what was mounted for a pod in its last pass.
 	seen map[types.UID][]string
-	// looks counts the tables, and last is the paths of the last one.
-	looks int
-	last  map[string]struct{}
+	// comparisons counts the tables, and last is the paths of the last one.
+	comparisons int
+	last        map[string]struct{}
 }
 
-// Begin is called before a pass reads the mount table.
-func (l *Losses) Begin() (looks int) {
+// Begin is called before a pass reads the mount table. It returns the number of comparisons so
+// far.
+func (l *Losses) Begin() (comparisons int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.looks
+	return l.comparisons
 }
 
-// Note takes what a pass saw that began then, and says whether some of it has been
-// lost since: nobody tells of that any more.
-func (l *Losses) Note(began int, pod types.UID, paths []string) (lost bool) {
+// Record takes what a pass read that began at a number of comparisons. It reports whether some
+// of it was lost since: no later comparison reports that loss.
+func (l *Losses) Record(began int, pod types.UID, paths []string) (lost bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.seen == nil {
 		l.seen = map[types.UID][]string{}
 	}
 	l.seen[pod] = paths
-	return began != l.looks && l.lacks(paths)
+	return began != l.comparisons && l.lacks(paths)
 }
 
-// Forget notes that a pod's mounts may go.
+// Forget drops a pod whose volumes are being unmounted.
 func (l *Losses) Forget(pod types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.seen, pod)
 }
 
-// Look takes what is mounted now, and returns the pods that miss something.
-func (l *Losses) Look(table mount.Table) []types.UID {
+// Compare takes what is mounted now, and returns the pods that lost a mount.
+func (l *Losses) Compare(table mount.Table) []types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.looks++
+	l.comparisons++
 	l.last = make(map[string]struct{}, len(table))
 	for _, point := range table {
 		l.last[point.Path] = struct{}{}
@@ -68,7 +68,7 @@ func (l *Losses) Look(table mount.Table) []types.UID {
 
 func (l *Losses) lacks(paths []string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool {
-		_, there := l.last[path]
-		return !there
+		_, mounted := l.last[path]
+		return !mounted
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// Mounted is where something is mounted in a pod's directory.
+// Mounted returns the mount points in a pod's directory.
 func (t Tree) Mounted(table mount.Table, uid types.UID) []string {
 	var paths []string
 	below := t.PodDir(uid) + string(filepath.Separator)

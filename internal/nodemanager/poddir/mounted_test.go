@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestWhatIsMountedInAPodsDirectory(t *testing.T) {
+func TestTheMountPointsInAPodsDirectory(t *testing.T) {
 	tree := Tree{root: "/agent"}
 	table := nodetest.TableOf("/", "/agent/pods/pod-1/volumes/a/b", "/agent/pods/pod-10/volumes/a/b", "/agent/disks/pod-1", "/agent/pods/pod-1/volume-subpaths/c")
 	want := []string{"/agent/pods/pod-1/volumes/a/b", "/agent/pods/pod-1/volume-subpaths/c"}

@@ -19,10 +19,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// volumesDir and devicesDir are the folders of a pod's directory that its volumes
-// lie in: those that it sees as directories, and those that it sees as devices.
-// subPathsDir is where the parts of volumes are mounted that its containers ask for, and
-// containersDir where is written down what each container sees.
+// volumesDir and devicesDir are the folders of a pod's filesystem and block volumes. In
+// subPathsDir, parts of volumes are mounted, and containersDir has the descriptions of
+// containers.
 const (
 	volumesDir    = "volumes"
 	devicesDir    = "volumeDevices"
@@ -30,7 +29,7 @@ const (
 	containersDir = "containers"
 )
 
-// DirMode of the agent's own directories: nobody but root looks around there.
+// DirMode of the agent's own directories: root alone lists them.
 const DirMode = 0o750
 
 // Location is where a volume lies in its pod's directory.
@@ -39,7 +38,7 @@ type Location struct {
 	Plugin string
 	// Name is the volume's.
 	Name string
-	// Block: the pod sees it as a device.
+	// Block: its volumeMode is Block.
 	Block bool
 }
 
@@ -51,17 +50,15 @@ func (l Location) folder() string {
 }
 
 // Tree is the directories of pods, in the kubelet's layout:
-// <root>/pods/<pod uid>/volumes/<volume type>/<volume name>, with volumeDevices for
-// volumes where the pod sees a device, and
-// <root>/pods/<pod uid>/volume-subpaths/<volume name>/<container>/<index> for parts of
-// volumes. Together with the mount table it is the
-// actual state: nothing of it is remembered or assumed.
+// <root>/pods/<pod uid>/volumes/<volume type>/<volume name>, with volumeDevices for block
+// volumes, and <root>/pods/<pod uid>/volume-subpaths/<volume name>/<container>/<index> for parts
+// of volumes. Together with the mount table it is the actual state: nothing of it is kept in
+// memory.
 type Tree struct {
 	root string
 }
 
-// NewTree returns the tree below a folder of the node agent's own, which it
-// makes if it doesn't exist.
+// NewTree returns the tree below a folder of the node agent's own, and makes the folder.
 func NewTree(root string) (Tree, error) {
 	if err := os.MkdirAll(root, DirMode); err != nil {
 		return Tree{}, fmt.Errorf("making the folder of pods' directories: %w", err)
@@ -81,7 +78,7 @@ func (t Tree) PodDir(uid types.UID) string {
 	return filepath.Join(t.podsDir(), string(uid))
 }
 
-// VolumeDir is the directory of a volume of a pod, or the file that is its device.
+// VolumeDir is the directory of a volume of a pod, or the file of its device.
 func (t Tree) VolumeDir(uid types.UID, at Location) string {
 	return filepath.Join(t.PodDir(uid), at.folder(), volumes.DirName(at.Plugin), at.Name)
 }
@@ -91,13 +88,12 @@ func (t Tree) SubPathsDir(uid types.UID, volume string) string {
 	return filepath.Join(t.PodDir(uid), subPathsDir, volume)
 }
 
-// SubPath is where the part is mounted that a container's volumeMount of this index asks
-// for.
+// SubPath is where the part of a container's volumeMount of this index is mounted.
 func (t Tree) SubPath(uid types.UID, volume, container string, index int) string {
 	return filepath.Join(t.SubPathsDir(uid, volume), container, strconv.Itoa(index))
 }
 
-// SubPaths is the volumes of a pod of which parts are, or were, mounted.
+// SubPaths returns the volumes of a pod of which parts are, or were, mounted.
 func (t Tree) SubPaths(uid types.UID) ([]string, error) {
 	names, err := t.list(filepath.Join(t.PodDir(uid), subPathsDir))
 	if err != nil {
@@ -110,7 +106,7 @@ func (t Tree) containersDir(uid types.UID) string {
 	return filepath.Join(t.PodDir(uid), containersDir)
 }
 
-// ContainerDir is the directory of a container, in which is written down what it sees.
+// ContainerDir is the directory of a container's description.
 func (t Tree) ContainerDir(uid types.UID, name string) string {
 	return filepath.Join(t.containersDir(uid), name)
 }
@@ -123,7 +119,7 @@ func (t Tree) EnsureParent(uid types.UID, at Location) error {
 	return nil
 }
 
-// Pods is the pods that have a directory.
+// Pods returns the pods that have a directory.
 func (t Tree) Pods() ([]types.UID, error) {
 	names, err := t.list(t.podsDir())
 	if err != nil {
@@ -136,7 +132,7 @@ func (t Tree) Pods() ([]types.UID, error) {
 	return uids, nil
 }
 
-// HasPod says whether a pod has a directory.
+// HasPod reports whether a pod has a directory.
 func (t Tree) HasPod(uid types.UID) (bool, error) {
 	_, err := os.Lstat(t.PodDir(uid))
 	if errors.Is(err, os.ErrNotExist) {
@@ -145,15 +141,15 @@ func (t Tree) HasPod(uid types.UID) (bool, error) {
 	return err == nil, err
 }
 
-// HasVolume says whether a volume has a directory in a pod's: it is, or was, or is
-// about to be mounted there. It looks at names only, too.
+// HasVolume reports whether a volume has a directory in a pod's: it is, was, or is about to be
+// mounted there. It reads names only, as Volumes does.
 func (t Tree) HasVolume(uid types.UID, at Location) (bool, error) {
 	names, err := t.list(filepath.Dir(t.VolumeDir(uid, at)))
 	return slices.Contains(names, at.Name), err
 }
 
-// Volumes is the volumes that have a directory, or a device, in a pod's. It looks at
-// names only: a volume whose server hangs doesn't make it hang.
+// Volumes returns the volumes that have a directory, or a device, in a pod's. It reads names
+// only: if the server of a volume hangs, it doesn't.
 func (t Tree) Volumes(uid types.UID) ([]Location, error) {
 	var found []Location
 	for _, kind := range []Location{{}, {Block: true}} {
@@ -175,9 +171,8 @@ func (t Tree) Volumes(uid types.UID) ([]Location, error) {
 	return found, nil
 }
 
-// RemovePod removes a pod's directory, from which all volumes are gone. It never
-// removes anything but empty directories: whatever else lies there stays, and is
-// an error.
+// RemovePod removes a pod's directory, from which all volumes are gone. It removes empty
+// directories only: anything else stays, and is an error.
 func (t Tree) RemovePod(uid types.UID) error {
 	for _, folder := range []string{volumesDir, devicesDir} {
 		dir := filepath.Join(t.PodDir(uid), folder)
@@ -202,15 +197,15 @@ func (t Tree) RemovePod(uid types.UID) error {
 	return nil
 }
 
-// list is the names in a directory of the tree; none if it doesn't exist. No symlink leads
-// there: what lies elsewhere isn't the agent's to remove.
+// list returns the names in a directory of the tree; none if it doesn't exist. It follows no
+// symlink: what lies elsewhere isn't the agent's to remove.
 func (t Tree) list(dir string) ([]string, error) {
 	opened, err := safepath.OpenBeneath(t.root, dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: look at what lies there, and remove it by hand", err)
+		return nil, fmt.Errorf("%w: inspect what lies there, and remove it by hand", err)
 	}
 	defer opened.Close()
 	entries, err := os.ReadDir(device.PathOf(opened))

@@ -1,6 +1,6 @@
-// Package podstatus says in a pod's condition and events how far its volumes are: what they
-// wait for, what failed, and when to look again. A problem that stays is recorded once. The
-// package only decides; the reconciler writes.
+// Package podstatus computes a pod's condition and events from the progress of its volumes: what
+// they wait for, what failed, and when to reconcile again. A problem that stays is recorded once.
+// The package only decides; the reconciler writes.
 package podstatus
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Reasons of events. Those that the kubelet uses for the same mean the same.
+// Reasons of events, those of the kubelet where it has them.
 const (
 	FailedMount   = "FailedMount"
 	failedUnmount = "FailedUnmount"
 	mounted       = "SuccessfulMountVolume"
-	// sizeLimitExceeded is the reason of the condition, too.
+	// sizeLimitExceeded is a reason of the condition, too.
 	sizeLimitExceeded = "SizeLimitExceeded"
 )
 
@@ -31,19 +31,18 @@ const (
 type Progress struct {
 	// Name that the pod has for the volume.
 	Name string
-	// done: it is mounted.
+	// Done: it is mounted.
 	Done bool
-	// Err says why not, or what it waits for; nil while work goes on as it should.
+	// Err is why not, or what it waits for; nil while work goes on as it should.
 	Err error
-	// Again is when to look again; 0: something will happen that tells.
+	// Again is when to reconcile again; 0: an event will follow.
 	Again time.Duration
 }
 
-// String says what is wrong, or waited for.
 func (p Progress) String() string { return fmt.Sprintf("volume %s: %v", p.Name, p.Err) }
 
-// ConditionOf sums up how far a pod's volumes are. ok is false while work goes
-// on of which there is nothing to tell: what was said before stays.
+// ConditionOf sums up the progress of a pod's volumes. ok is false while work goes on without an
+// error: the last condition stays.
 func ConditionOf(volumes []Progress) (condition corev1.PodCondition, ok bool) {
 	condition = corev1.PodCondition{
 		Type:    stowagev1alpha1.VolumesReadyCondition,
@@ -70,7 +69,7 @@ func ConditionOf(volumes []Progress) (condition corev1.PodCondition, ok bool) {
 	return condition, !working
 }
 
-// ReasonOf is the reason for which a volume isn't mounted.
+// ReasonOf is the reason why a volume isn't mounted.
 func ReasonOf(err error) string {
 	switch {
 	case resolve.IsWait(err):
@@ -84,7 +83,7 @@ func ReasonOf(err error) string {
 	}
 }
 
-// worse is the reason that a user wants to see first.
+// worse returns the more severe reason.
 func worse(a, b string) string {
 	severity := map[string]int{
 		stowagev1alpha1.ReasonReady:        0,
@@ -99,13 +98,13 @@ func worse(a, b string) string {
 	return b
 }
 
-// PodEvent is what users are told about a pod.
+// PodEvent is an event of a pod.
 type PodEvent struct {
 	Kind, Reason, Action, Note string
 }
 
-// EventOf is the event that tells of a new condition; none for waiting, which
-// the condition itself tells.
+// EventOf returns the event for a new condition; none for Pending, which only the condition
+// reports.
 func EventOf(condition corev1.PodCondition, volumes []Progress) (PodEvent, bool) {
 	switch condition.Reason {
 	case stowagev1alpha1.ReasonReady:
@@ -119,7 +118,7 @@ func EventOf(condition corev1.PodCondition, volumes []Progress) (PodEvent, bool)
 	}
 }
 
-// wrongWith says what is wrong with the volumes that don't just wait.
+// wrongWith joins the errors of the volumes that don't just wait.
 func wrongWith(volumes []Progress) string {
 	var messages []string
 	for _, volume := range volumes {
@@ -130,12 +129,12 @@ func wrongWith(volumes []Progress) string {
 	return strings.Join(messages, "; ")
 }
 
-// UnmountFailed tells that a pod's volumes can't be taken away.
+// UnmountFailed is the event for volumes that can't be unmounted.
 func UnmountFailed(err error) PodEvent {
 	return PodEvent{Kind: corev1.EventTypeWarning, Reason: failedUnmount, Action: "Unmounting", Note: err.Error()}
 }
 
-// SetPodCondition sets the condition in the pod, and says whether that changed it.
+// SetPodCondition sets the condition in the pod, and reports whether that changed it.
 func SetPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now time.Time) bool {
 	condition.LastTransitionTime = metav1.NewTime(now)
 	for i, old := range pod.Status.Conditions {
@@ -155,8 +154,8 @@ func SetPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now time.Ti
 	return true
 }
 
-// OrGone is how far a volume is whose disk was found to be gone, which the user wants to
-// know first, while it is waited for.
+// OrGone is the progress of a volume with a disk that is gone. The lost disk is reported first,
+// before what the volume waits for.
 func OrGone(gone error, at Progress) Progress {
 	switch {
 	case gone == nil:

@@ -40,15 +40,15 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			condition, ok := ConditionOf(test.volumes)
-			got, told := "", ""
+			got, recorded := "", ""
 			if ok {
 				got = fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
 				if event, ok := EventOf(condition, test.volumes); ok {
-					told = event.Kind + " " + event.Reason
+					recorded = event.Kind + " " + event.Reason
 				}
 			}
-			if got != test.want || told != test.event {
-				t.Errorf("got %q and event %q, want %q and %q", got, told, test.want, test.event)
+			if got != test.want || recorded != test.event {
+				t.Errorf("got %q and event %q, want %q and %q", got, recorded, test.want, test.event)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestAConditionIsSetOnlyIfItSaysSomethingNew(t *testing.T) {
 	}
 }
 
-func TestWhenToLookAgain(t *testing.T) {
+func TestWhenToReconcileAgain(t *testing.T) {
 	for n, want := range map[int]time.Duration{0: 500 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 5: 8 * time.Second, 6: 10 * time.Second, 100: 10 * time.Second} {
 		if got := ClaimWait(n); got != want {
 			t.Errorf("look %d comes after %s, want %s", n, got, want)

@@ -9,8 +9,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// IsEcho says whether all that is new of a pod is the condition that this program writes
-// itself: nothing is to be done for that. A condition that is gone is none.
+// IsEcho reports whether a pod changed only by the condition that this program writes: such an
+// update needs no pass. A removed condition does.
 func IsEcho(before, now *corev1.Pod) bool {
 	if !slices.ContainsFunc(now.Status.Conditions, isOwn) || before.UID != now.UID {
 		return false
@@ -22,7 +22,7 @@ func isOwn(condition corev1.PodCondition) bool {
 	return condition.Type == stowagev1alpha1.VolumesReadyCondition
 }
 
-// withoutOwn is a pod without that condition, and without what any write changes.
+// withoutOwn returns the pod without that condition, and without what any write changes.
 func withoutOwn(pod *corev1.Pod) *corev1.Pod {
 	bare := *pod
 	bare.ResourceVersion, bare.ManagedFields = "", nil

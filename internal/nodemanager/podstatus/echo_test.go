@@ -10,32 +10,32 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestAPodIsLookedAtUnlessOnlyItsOwnConditionChanged(t *testing.T) {
-	told := corev1.PodCondition{Type: stowagev1alpha1.VolumesReadyCondition, Status: corev1.ConditionTrue}
+func TestAPodIsReconciledUnlessOnlyItsOwnConditionChanged(t *testing.T) {
+	own := corev1.PodCondition{Type: stowagev1alpha1.VolumesReadyCondition, Status: corev1.ConditionTrue}
 	tests := map[string]struct {
 		change func(before, now *corev1.Pod)
 		echo   bool
 	}{
-		"only the condition is new": {func(_, now *corev1.Pod) { now.Status.Conditions = append(now.Status.Conditions, told) }, true},
+		"only the condition is new": {func(_, now *corev1.Pod) { now.Status.Conditions = append(now.Status.Conditions, own) }, true},
 		"only the condition says something else": {func(before, now *corev1.Pod) {
-			before.Status.Conditions = append(before.Status.Conditions, told)
-			now.Status.Conditions = append(now.Status.Conditions, corev1.PodCondition{Type: told.Type, Status: corev1.ConditionFalse})
+			before.Status.Conditions = append(before.Status.Conditions, own)
+			now.Status.Conditions = append(now.Status.Conditions, corev1.PodCondition{Type: own.Type, Status: corev1.ConditionFalse})
 		}, true},
-		"the condition was lost": {func(before, _ *corev1.Pod) { before.Status.Conditions = append(before.Status.Conditions, told) }, false},
+		"the condition was lost": {func(before, _ *corev1.Pod) { before.Status.Conditions = append(before.Status.Conditions, own) }, false},
 		"another condition is new, too": {func(_, now *corev1.Pod) {
-			now.Status.Conditions = []corev1.PodCondition{told, {Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			now.Status.Conditions = []corev1.PodCondition{own, {Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		}, false},
 		"it is being deleted": {func(_, now *corev1.Pod) {
-			now.Status.Conditions = append(now.Status.Conditions, told)
+			now.Status.Conditions = append(now.Status.Conditions, own)
 			now.DeletionTimestamp = new(metav1.Now())
 		}, false},
-		"a container runs": {func(_, now *corev1.Pod) { nodetest.Deleting(now, true).Status.Conditions = []corev1.PodCondition{told} }, false},
+		"a container runs": {func(_, now *corev1.Pod) { nodetest.Deleting(now, true).Status.Conditions = []corev1.PodCondition{own} }, false},
 		"a label changed": {func(_, now *corev1.Pod) {
-			now.Status.Conditions = append(now.Status.Conditions, told)
+			now.Status.Conditions = append(now.Status.Conditions, own)
 			now.Labels = map[string]string{"app": "other"}
 		}, false},
 		"it is another pod of that name": {func(_, now *corev1.Pod) {
-			now.Status.Conditions = append(now.Status.Conditions, told)
+			now.Status.Conditions = append(now.Status.Conditions, own)
 			now.UID = "other"
 		}, false},
 	}

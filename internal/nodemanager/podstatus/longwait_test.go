@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestWhatIsWaitedForLongIsToldOnce(t *testing.T) {
+func TestALongWaitIsRecordedOnce(t *testing.T) {
 	const pending, ready = stowagev1alpha1.ReasonPending, stowagev1alpha1.ReasonReady
 	start := time.Now()
 	var wait LongWait
@@ -20,7 +20,7 @@ func TestWhatIsWaitedForLongIsToldOnce(t *testing.T) {
 	for _, step := range []struct {
 		after           time.Duration
 		reason, message string
-		told            bool
+		isNew           bool
 	}{
 		{0, pending, "for a claim", false},
 		{30 * time.Second, pending, "for a claim", false},
@@ -38,9 +38,9 @@ func TestWhatIsWaitedForLongIsToldOnce(t *testing.T) {
 		{470 * time.Second, pending, "for a server", true},
 	} {
 		condition := corev1.PodCondition{Reason: step.reason, Message: step.message}
-		told := wait.IsLong(condition, start.Add(step.after)) && recorded.IsNew(nodetest.SomePod, step.message)
-		if told != step.told {
-			t.Errorf("after %s, of a pod that waits %s, it is told: %v", step.after, step.message, told)
+		isNew := wait.IsLong(condition, start.Add(step.after)) && recorded.IsNew(nodetest.SomePod, step.message)
+		if isNew != step.isNew {
+			t.Errorf("after %s, of a pod that waits %s, an event is new: %v", step.after, step.message, isNew)
 		}
 	}
 }

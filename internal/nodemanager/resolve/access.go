@@ -10,8 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// onlyReads says whether a pod uses a claim, which it may name more than once but
-// gets mounted once, without writing.
+// onlyReads reports whether all of a pod's volumes of a claim, which is mounted once, are read-only.
 func onlyReads(pod *corev1.Pod, claim string) bool {
 	for _, volume := range pod.Spec.Volumes {
 		readOnly := volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly
@@ -22,8 +21,7 @@ func onlyReads(pod *corev1.Pod, claim string) bool {
 	return true
 }
 
-// accessOf is what a pod may do with a volume: it reads only if it says so, or
-// if the volume can't be written by anybody.
+// accessOf is read-only if the pod's volume or the volume object is.
 func accessOf(pv *corev1.PersistentVolume, readOnly bool) mount.Access {
 	if readOnly || volume.IsReadOnly(pv) {
 		return mount.ReadOnly
@@ -31,8 +29,8 @@ func accessOf(pv *corev1.PersistentVolume, readOnly bool) mount.Access {
 	return mount.ReadWrite
 }
 
-// IsForOnePod says whether no second pod may have the volume, not even on the same
-// node. Access modes of volumes without a claim don't exist.
+// IsForOnePod reports whether the volume is ReadWriteOncePod. A volume without a claim has no access
+// modes.
 func IsForOnePod(resolved *ResolvedVolume) bool {
 	volume := resolved.PersistentVolume
 	return volume != nil && slices.Contains(volume.Spec.AccessModes, corev1.ReadWriteOncePod)

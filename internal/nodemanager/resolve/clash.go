@@ -7,9 +7,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// checkName refuses a claim's volume object that has the name of a volume which the pod
-// names itself, if both are of one type: they would have one directory in the pod's, and
-// the pod would see one of them in both places.
+// checkName refuses a volume object with the name and type of a volume without a claim in the same
+// pod: both would have the same directory.
 func checkName(resolved *ResolvedVolume) error {
 	if resolved.PersistentVolume == nil || resolved.IsBlock() {
 		return nil

@@ -15,10 +15,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// resolveExisting makes of a volume of source gcePersistentDisk what Stowage's driver
-// knows it by on this node: from there on it is a disk as any other. Where no
-// StorageBackend allows that, no further pod gets it, and one that has it keeps it. Other
-// volumes are returned as they are.
+// resolveExisting translates a volume of source gcePersistentDisk to Stowage's driver on this node:
+// from then on it is a disk like any other. If no StorageBackend allows that, no further pod gets
+// it, and a pod that has it keeps it. Other volumes are returned unchanged.
 func (r *Resolver) resolveExisting(ctx context.Context, resolved *ResolvedVolume, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	if !attach.IsInTreeDisk(volume) {
 		return volume, nil
@@ -32,15 +31,15 @@ func (r *Resolver) resolveExisting(ctx context.Context, resolved *ResolvedVolume
 	case allowed:
 		return translated, err
 	case err != nil:
-		return volume, nil //nolint:nilerr // it is told to be of a type that isn't served
+		return volume, nil //nolint:nilerr // its type is then reported as unsupported
 	}
 	refused := MayBeAllowed{Err: ErrUnserved(volumes.Spec{Pod: resolved.Pod, Volume: resolved.Spec.Volume, PersistentVolume: volume})}
 	resolved.Refused = cmp.Or[error](resolved.Refused, refused)
 	return translated, nil
 }
 
-// allowsExisting tells whether a StorageBackend allows disks that it didn't make to be
-// attached. Which one does it, and whether it is for this disk, is the manager's to say.
+// allowsExisting reports whether any StorageBackend allows in-tree disks. The manager decides which
+// backend attaches which disk.
 func (r *Resolver) allowsExisting(ctx context.Context) (bool, error) {
 	backends := &stowagev1alpha1.StorageBackendList{}
 	err := r.Live.List(ctx, backends)
@@ -52,8 +51,7 @@ func (r *Resolver) allowsExisting(ctx context.Context) (bool, error) {
 	}), nil
 }
 
-// translateExisting goes by the node as the cache has it. That it can't have the disk is
-// believed when read live.
+// translateExisting uses the cached node. That the node can't have the disk needs a live read.
 func (r *Resolver) translateExisting(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	node, key := &corev1.Node{}, client.ObjectKey{Name: r.Node}
 	if err := r.Cached.Get(ctx, key, node); err == nil {

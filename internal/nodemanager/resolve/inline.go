@@ -12,15 +12,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 )
 
-// isInline says whether a pod names a volume of the nfs driver itself, without a claim.
-// Stowage's other drivers have none: there, a volume takes room that is to be asked for.
+// isInline reports whether a volume is an inline volume of the nfs driver. Stowage's other drivers
+// have none: their volumes need a requested size.
 func isInline(volume corev1.Volume) bool {
 	return volume.CSI != nil && volume.CSI.Driver == stowagev1alpha1.NFSDriver
 }
 
-// resolveInline completes what is known of a volume for which the pod names a
-// StorageBackend, and nothing else: any pod may have such volumes, also one that may not
-// name an NFS server. One that it has already is its own, whatever becomes of the backend.
+// resolveInline resolves an inline volume, for which the pod names a StorageBackend and nothing else:
+// a pod that may not name an NFS server may have one, too. A pod keeps the volume that it has,
+// whatever becomes of the backend.
 func (r *Resolver) resolveInline(ctx context.Context, resolved *ResolvedVolume) error {
 	source := resolved.Volume.CSI
 	name, err := inlinenfs.BackendNamedBy(source)
@@ -42,7 +42,7 @@ func (r *Resolver) resolveInline(ctx context.Context, resolved *ResolvedVolume) 
 	return nil
 }
 
-// checkAllowsInline says why a pod can't begin to use a backend without a claim.
+// checkAllowsInline returns why a new pod can't use a backend without a claim.
 func checkAllowsInline(backend *stowagev1alpha1.StorageBackend) error {
 	if backend.DeletionTimestamp != nil {
 		return WaitFor("StorageBackend %s is being deleted: name another one", backend.Name)

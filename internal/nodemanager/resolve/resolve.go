@@ -1,7 +1,7 @@
-// Package resolve finds out what a volume of a pod is: which volume object is behind its
-// claim, whether this pod may use it on this node, and which volume type mounts it. It reads
-// live, as a node may get the objects of its pods and not watch them. For a volume of a type
-// that isn't served it says what to use instead. It never writes to the API server.
+// Package resolve finds the volume object of a pod's claim, whether the pod may use it on this node,
+// and which volume type mounts it. It reads live, as a node may get the objects of its pods, and
+// not watch them. For an unsupported type, its error has an alternative. It never writes to the API
+// server.
 package resolve
 
 import (
@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,14 +16,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
-
-// Resolver finds out what a pod's volume is. It reads live: a node may get the
-// claims and volumes of its pods, but not list or watch them. The cache has the node.
-type Resolver struct {
-	Node           string
-	Cached, Live   client.Reader
-	Types, Devices volumes.Registry
-}
 
 // Resolve finds the volume object behind a pod's volume, checks that this pod
 // may use it here, and finds its type.
@@ -55,7 +46,7 @@ func (r *Resolver) Resolve(ctx context.Context, pod *corev1.Pod, volume corev1.V
 	return resolved, nil
 }
 
-// resolveClaim completes what is known of a volume that the pod asks for by a claim.
+// resolveClaim resolves a volume with a claim.
 func (r *Resolver) resolveClaim(ctx context.Context, resolved *ResolvedVolume, claimName string) error {
 	spec, claim := &resolved.Spec, &corev1.PersistentVolumeClaim{}
 	name := spec.Pod.Namespace + "/" + claimName
@@ -88,23 +79,7 @@ func (r *Resolver) resolveClaim(ctx context.Context, resolved *ResolvedVolume, c
 	return nil
 }
 
-// get reads an object. Forbidden means what NotFound does: the authorizer allows
-// a node to read what it knows to belong to one of the node's pods, and it may
-// learn that a moment later than the node.
-func (r *Resolver) get(ctx context.Context, key client.ObjectKey, object client.Object, what string) error {
-	err := r.Live.Get(ctx, key, object)
-	switch {
-	case apierrors.IsNotFound(err):
-		return WaitFor("waiting for %s, which doesn't exist", what)
-	case apierrors.IsForbidden(err):
-		return WaitFor("waiting for %s, which doesn't exist or isn't readable from this node yet", what)
-	case err != nil:
-		return fmt.Errorf("reading %s: %w", what, err)
-	}
-	return nil
-}
-
-// checkClaim says what is missing for a claim to be mounted.
+// checkClaim returns what a claim waits for before it can be mounted.
 func checkClaim(claim *corev1.PersistentVolumeClaim, name string) error {
 	switch {
 	case claim.Status.Phase == corev1.ClaimLost:
@@ -118,8 +93,8 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, name string) error {
 	return nil
 }
 
-// refusalOf says why no further pod may begin to use a claim. One that does already
-// keeps it: the claim is there until that pod goes.
+// refusalOf returns why no further pod may use a claim. A pod that already uses it keeps it: the
+// claim exists until that pod is gone.
 func refusalOf(claim *corev1.PersistentVolumeClaim, name string) error {
 	if claim.DeletionTimestamp == nil {
 		return nil
@@ -127,8 +102,8 @@ func refusalOf(claim *corev1.PersistentVolumeClaim, name string) error {
 	return WaitFor("claim %s is being deleted: create it again once it is gone", name)
 }
 
-// CheckVolume makes sure that the volume agrees that it is the claim's: one whose
-// claimRef names another claim, or an earlier one of that name, holds others' data.
+// CheckVolume returns an error unless the volume's claimRef is the claim: a volume of another claim,
+// or of an earlier one of that name, has another owner's data.
 func CheckVolume(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if reference := volume.Spec.ClaimRef; reference == nil || reference.UID != claim.UID {
 		return WaitFor("volume %s isn't bound to claim %s/%s, although the claim names it", volume.Name, claim.Namespace, claim.Name)
@@ -136,8 +111,8 @@ func CheckVolume(volume *corev1.PersistentVolume, claim *corev1.PersistentVolume
 	return nil
 }
 
-// checkAffinity makes sure that the volume can be used on this node. That it can is
-// believed of the node as the cache has it; that it can't, when read live.
+// checkAffinity returns an error unless the volume can be used on this node. A cached node is enough
+// for yes; no needs a live read.
 func (r *Resolver) checkAffinity(ctx context.Context, volume *corev1.PersistentVolume) error {
 	if volume.Spec.NodeAffinity == nil {
 		return nil

@@ -24,7 +24,7 @@ import (
 )
 
 //proves:persistentVolumeClaim/bound
-func TestWhatAClaimTurnsOutToBe(t *testing.T) {
+func TestHowAClaimIsResolved(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume)
 		waits  bool
@@ -47,7 +47,7 @@ func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 		"a missing volume": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 			c.Spec.VolumeName = "other"
 		}, true, "waiting for volume other, which doesn't exist"},
-		"a volume of nobody": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
+		"a volume without a claimRef": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 			v.Spec.ClaimRef = nil
 		}, true, "volume pv isn't bound to claim default/data"},
 		"a volume of an earlier claim of that name": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
@@ -88,7 +88,7 @@ func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 	}
 }
 
-func TestAForbiddenClaimIsWaitedForAndOtherErrorsAreToldOf(t *testing.T) {
+func TestAForbiddenClaimIsWaitedForAndOtherErrorsAreReturned(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data", errors.New("no relationship found"))
 	for failure, waits := range map[error]bool{forbidden: true, apierrors.NewInternalError(errors.New("down")): false} {
 		live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{

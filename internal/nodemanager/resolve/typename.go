@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// typeOf is the name of a volume's type as its author wrote it, such as secret;
-// for those of a CSI driver with the driver's name, and for devices with the mode.
+// typeOf is the name of a volume's type in the API, such as secret; with the driver's name for CSI,
+// and with the mode for block volumes.
 func typeOf(spec volumes.Spec) string {
 	name := sourceName(spec)
 	if driver := driverOf(spec); driver != "" {
@@ -40,9 +40,8 @@ func driverOf(spec volumes.Spec) string {
 	}
 }
 
-// SetField is the JSON name of the one pointer that is set in a union of the
-// Kubernetes API. Reflection, so that types which this version has never heard
-// of are named too.
+// SetField is the JSON name of the one pointer that is set in a union of the Kubernetes API. By
+// reflection, so that it names newer types, too.
 func SetField(union any) string {
 	value := reflect.ValueOf(union)
 	for i := range value.NumField() {

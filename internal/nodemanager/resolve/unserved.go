@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/csi-translation-lib/plugins"
@@ -11,15 +12,15 @@ import (
 )
 
 const (
-	// useOurs is what can be had instead of other storage.
+	// useOurs is the alternative to other storage.
 	useOurs = "use a claim of a StorageClass of Stowage's"
-	// useKubelet is for storage that others mount, for kubelets only.
+	// useKubelet is for storage of drivers that need a kubelet.
 	useKubelet = "run the pod on a node with a kubelet, or " + useOurs
-	// removedUpstream is for types whose code isn't part of Kubernetes any more.
+	// removedUpstream is for types that Kubernetes has removed.
 	removedUpstream = "no node of this version of Kubernetes mounts it: " + useOurs
 )
 
-// insteadOf is what to use instead of a type that isn't served, by its name in the API.
+// insteadOf is the alternatives to unsupported types, by their names in the API.
 var insteadOf = map[string]string{
 	"awsElasticBlockStore": ofDriver(plugins.AWSEBSDriverName),
 	"azureDisk":            ofDriver(plugins.AzureDiskDriverName),
@@ -45,23 +46,26 @@ var insteadOf = map[string]string{
 	"image":   "the container runtime mounts it: use an emptyDir, and an init container of that image that copies its files into it",
 }
 
-// Of an existing disk, what to do depends on how it is asked for.
+// InsteadOf returns the unsupported volume types by their names in the API, each with its
+// alternative. docs/volumes.md lists them.
+func InsteadOf() map[string]string { return maps.Clone(insteadOf) }
+
+// The alternatives to an in-tree disk.
 const (
-	// existingByPod is for one that a pod names itself: whoever may create a pod could have
+	// existingByPod is for one in a pod's spec: any user with the right to create pods could get
 	// any disk of a project.
 	existingByPod = "make a PersistentVolume of the disk, and name its claim: disks that pods name themselves are never attached here"
-	// existingByClaim is for one of a volume object.
+	// existingByClaim is for one in a PersistentVolume.
 	existingByClaim = "its disk is attached and mounted by CSI driver " + plugins.GCEPDDriverName + ", which needs a kubelet: " +
 		"set gce.existingDisks on the StorageBackend of the disk's project and zone to have Stowage do it, or run the pod on a node with a kubelet"
 )
 
-// ofDriver is what to use instead of a type that a CSI driver took over.
+// ofDriver is the alternative to a type that was migrated to a CSI driver.
 func ofDriver(driver string) string {
 	return "CSI driver " + driver + " mounts it, which needs a kubelet: " + useKubelet
 }
 
-// ErrUnserved says that a volume is of a type that isn't served, and what to use
-// instead.
+// ErrUnserved is the error of an unsupported volume type, with its alternative.
 func ErrUnserved(spec volumes.Spec) error {
 	err := fmt.Errorf("volume of type %s is %w", typeOf(spec), volumes.ErrNotSupported)
 	if instead := insteadOfVolume(spec); instead != "" {

@@ -85,7 +85,7 @@ func (p place) race(part subpath.Part, again func()) (shown int) {
 	p.t.Helper()
 	volume := mounttest.Open(p.t, p.volume)
 	for range rounds {
-		if subpath.Show(mount.Kernel{}, volume, part) == nil {
+		if subpath.Mount(mount.Kernel{}, volume, part) == nil {
 			shown++
 			if _, err := os.Lstat(filepath.Join(part.Target, "canary")); err == nil {
 				p.t.Fatal("the outside is mounted")

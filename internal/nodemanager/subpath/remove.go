@@ -10,10 +10,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Remove takes away all parts of a volume that are mounted in a folder of the agent's
-// own, <folder>/<container>/<index>, and removes the folder. It holds nothing but mount
-// points: whatever else lies there stays, and is an error. A folder that doesn't exist is
-// a success.
+// Remove unmounts all parts of a volume in a folder of the agent's own,
+// <folder>/<container>/<index>, and removes the folder. Anything but mount points stays there,
+// and is an error. A folder that doesn't exist is a success.
 func Remove(mounter mount.Mounter, folder string) error {
 	if err := mount.UnmountBelow(mounter, folder); err != nil {
 		return err
@@ -43,7 +42,6 @@ func removeTargets(mounter mount.Mounter, container string) error {
 	return volumes.RemoveEmptyDir(container)
 }
 
-// removeTarget takes away what is mounted at a target, and then the target itself.
 func removeTarget(mounter mount.Mounter, target string) error {
 	if err := mount.UnmountBelow(mounter, target); err != nil {
 		return err
@@ -61,8 +59,8 @@ func removeTarget(mounter mount.Mounter, target string) error {
 	}
 }
 
-// list is the paths of what a directory holds; nothing if it doesn't exist. It doesn't
-// look at any of it.
+// list returns the paths in a directory, which it doesn't open; none if the directory doesn't
+// exist.
 func list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -1,14 +1,13 @@
-// Package subpath shows containers a part of a volume: what subPath or subPathExpr of
-// a volumeMount names. The node manager calls it once the volume is published, and again
-// to take the part away before the volume is.
+// Package subpath mounts a part of a volume for a container: what subPath or subPathExpr of a
+// volumeMount names. The node manager calls it once the volume is published, and unmounts the
+// part before the volume.
 //
-// Whoever writes to a volume may turn any part of it into a symlink at any moment. So
-// every step starts from the open volume, the kernel refuses what leads out of it, and
-// what was opened is what is mounted: no path is looked up twice. Nothing in a volume is
-// ever removed.
+// A container with the volume may turn any part of it into a symlink at any moment. So every
+// step starts from the open volume, the kernel refuses what leads out of it, and the mount is of
+// what was opened: no path is looked up twice. Nothing in a volume is ever removed.
 //
-// Nothing is remembered: the mount table and the places of the mounts, which are
-// directories of the agent's own, tell what is there.
+// It keeps no state: the mount table and the mount points, which lie in a directory of the
+// agent's own, are the actual state.
 package subpath
 
 import (
@@ -25,13 +24,13 @@ import (
 
 // Wanted is a part of a volume that a container asks for.
 type Wanted struct {
-	// Container that asks, and Index of Mount among its volumeMounts.
+	// Container that has the volumeMount, and Index of Mount among its volumeMounts.
 	Container corev1.Container
 	Index     int
 	Mount     corev1.VolumeMount
 }
 
-// Of is what a pod's containers ask for of one of its volumes.
+// Of returns the parts of a volume that the pod's containers ask for.
 func Of(pod *corev1.Pod, volume string) []Wanted {
 	var wanted []Wanted
 	for _, container := range container.All(pod) {
@@ -44,13 +43,13 @@ func Of(pod *corev1.Pod, volume string) []Wanted {
 	return wanted
 }
 
-// IsPart says whether a container sees only a part of a volume.
+// IsPart reports whether a volumeMount is of a part of the volume.
 func IsPart(mount corev1.VolumeMount) bool {
 	return mount.SubPath != "" || mount.SubPathExpr != ""
 }
 
-// Written is the part as the pod's author wrote it, for messages. What an expression
-// comes to may hold a secret, and is shown to nobody.
+// Written is the part as in the pod's spec, for messages. The value of an expression may hold a
+// secret, and is in no message.
 func (w Wanted) Written() string {
 	if w.Mount.SubPathExpr != "" {
 		return "subPathExpr " + w.Mount.SubPathExpr
@@ -58,21 +57,20 @@ func (w Wanted) Written() string {
 	return "subPath " + w.Mount.SubPath
 }
 
-// Part is a part of a volume, and where it is to be seen.
+// Part is a part of a volume, and where it is to be mounted.
 type Part struct {
 	// Path to it in the volume.
 	Path string
-	// Written is what messages call it.
+	// Written is its name in messages.
 	Written string
 	// Target is where it is mounted, in a directory of the agent's own.
 	Target string
-	// Access is what may be done with it.
+	// Access is what containers may do with it.
 	Access mount.Access
-	// Fixed: what isn't in the volume isn't made.
+	// Fixed: missing directories aren't made.
 	Fixed bool
 }
 
-// check refuses what can't be the path of a part.
 func (p Part) check() error {
 	if !filepath.IsLocal(p.Path) || slices.Contains(strings.Split(p.Path, "/"), "..") {
 		return fmt.Errorf(`%s must be a path relative to the volume, without "..": create the pod anew with one`, p.Written)

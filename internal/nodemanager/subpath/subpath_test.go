@@ -55,14 +55,14 @@ func (p place) part(path string) subpath.Part {
 
 func (p place) show(part subpath.Part) error {
 	p.t.Helper()
-	return subpath.Show(mount.Kernel{}, mounttest.Open(p.t, p.volume), part)
+	return subpath.Mount(mount.Kernel{}, mounttest.Open(p.t, p.volume), part)
 }
 
-func (p place) look(part subpath.Part) subpath.State {
+func (p place) inspect(part subpath.Part) subpath.State {
 	p.t.Helper()
 	table, err := mount.Kernel{}.Table()
 	p.must(err)
-	return subpath.Look(table, p.volume, part.Target)
+	return subpath.Inspect(table, p.volume, part.Target)
 }
 
 func (p place) remove() {
@@ -81,16 +81,16 @@ func (p place) write(path, content string) string {
 }
 
 //proves:every/subPath
-func TestADirectoryOfAVolumeIsMadeShownAndKept(t *testing.T) {
+func TestADirectoryOfAVolumeIsMadeMountedAndKept(t *testing.T) {
 	at := newPlace(t)
 	part := at.part("logs/today")
-	if state := at.look(part); state != subpath.Missing {
+	if state := at.inspect(part); state != subpath.Missing {
 		t.Errorf("before: %v", state)
 	}
 	for range 2 {
 		at.must(at.show(part))
 	}
-	if state := at.look(part); state != subpath.Shown {
+	if state := at.inspect(part); state != subpath.Mounted {
 		t.Errorf("then: %v", state)
 	}
 	at.must(os.WriteFile(filepath.Join(part.Target, "hello"), nil, 0o600))
@@ -111,7 +111,7 @@ func TestADirectoryOfAVolumeIsMadeShownAndKept(t *testing.T) {
 }
 
 //proves:every/subPath
-func TestFilesAndSocketsAreShownAsTheyAre(t *testing.T) {
+func TestFilesAndSocketsAreMountedAsTheyAre(t *testing.T) {
 	at := newPlace(t)
 	at.write("etc/file", "hello")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(at.volume, "socket"))
@@ -129,7 +129,7 @@ func TestFilesAndSocketsAreShownAsTheyAre(t *testing.T) {
 	at.remove()
 }
 
-func TestTheFileOfAVersionIsShownThroughTheVolumesOwnSymlinks(t *testing.T) {
+func TestTheFileOfAVersionIsMountedThroughTheVolumesOwnSymlinks(t *testing.T) {
 	at := newPlace(t)
 	at.write("..v1/key", "old")
 	at.must(os.Symlink("..v1", filepath.Join(at.volume, "..data")), os.Symlink("..data/key", filepath.Join(at.volume, "key")))
@@ -138,18 +138,18 @@ func TestTheFileOfAVersionIsShownThroughTheVolumesOwnSymlinks(t *testing.T) {
 	at.must(at.show(part))
 	at.write("..v2/key", "new")
 	at.must(os.Symlink("..v2", filepath.Join(at.volume, "..new")), os.Rename(filepath.Join(at.volume, "..new"), filepath.Join(at.volume, "..data")))
-	if state := at.look(part); state != subpath.Shown {
+	if state := at.inspect(part); state != subpath.Mounted {
 		t.Errorf("with a new version beside it: %v", state)
 	}
 	at.must(os.RemoveAll(filepath.Join(at.volume, "..v1")))
 	if got, err := os.ReadFile(part.Target); err != nil || string(got) != "old" {
 		t.Errorf("it shows %q (%v)", got, err)
 	}
-	if state := at.look(part); state != subpath.Stale {
+	if state := at.inspect(part); state != subpath.Stale {
 		t.Errorf("without the old version: %v", state)
 	}
 	at.must(at.show(part))
-	if got, err := os.ReadFile(part.Target); err != nil || string(got) != "new" || at.look(part) != subpath.Shown {
+	if got, err := os.ReadFile(part.Target); err != nil || string(got) != "new" || at.inspect(part) != subpath.Mounted {
 		t.Errorf("it then shows %q (%v)", got, err)
 	}
 	at.remove()
@@ -160,18 +160,18 @@ func TestAPartOfAVolumeThatWasMountedAnewIsStale(t *testing.T) {
 	part := at.part("logs")
 	at.must(at.show(part))
 	mounttest.Tmpfs(t, at.volume)
-	if state := at.look(part); state != subpath.Stale {
+	if state := at.inspect(part); state != subpath.Stale {
 		t.Errorf("it is %v", state)
 	}
 	at.must(at.show(part))
-	if state := at.look(part); state != subpath.Shown {
+	if state := at.inspect(part); state != subpath.Mounted {
 		t.Errorf("then it is %v", state)
 	}
 	at.remove()
 }
 
 //proves:every/subPath
-func TestNobodyWritesThroughAReadOnlyPartNorMakesOneInAReadOnlyVolume(t *testing.T) {
+func TestAReadOnlyPartIsNotWrittenAndNoPartIsMadeInAReadOnlyVolume(t *testing.T) {
 	at := newPlace(t)
 	part := at.part("logs")
 	part.Access = mount.ReadOnly
@@ -194,7 +194,7 @@ func TestNobodyWritesThroughAReadOnlyPartNorMakesOneInAReadOnlyVolume(t *testing
 	at.remove()
 }
 
-func TestWhatLeadsOutOrIsNotThereIsAnErrorThatTellsTheWayButNotTheSecret(t *testing.T) {
+func TestAPathThatLeadsOutOrIsMissingIsAnErrorWithoutTheSecret(t *testing.T) {
 	at := newPlace(t)
 	at.write("file", "")
 	at.must(os.Symlink("/etc", filepath.Join(at.volume, "hunter2")), os.Symlink("missing", filepath.Join(at.volume, "hunter3")))

@@ -1,20 +1,20 @@
 package volumes
 
-// Keys of what the manager writes to a VolumeAttachment's metadata, and a kubelet hands
-// on: the name that the device has on the node, and the serial that it must have.
+// Keys of a VolumeAttachment's metadata, which the manager writes and a kubelet passes on: the
+// device's name on the node, and its serial.
 const (
 	deviceMetadata = "device"
 	serialMetadata = "serial"
 )
 
-// Attachment is how a volume's disk is found on the node that it was attached to.
+// Attachment identifies an attached disk on its node.
 type Attachment struct {
-	// Device is the name that the disk has there, and Serial what it must tell: a name
-	// may lead to the disk that had it before.
+	// Device is the disk's name there, and Serial the serial that it must have: the name may
+	// still lead to the previous disk.
 	Device, Serial string
 }
 
-// AttachmentOf is what an attachment's metadata says; nil if it doesn't say all of it.
+// AttachmentOf reads an attachment's metadata; nil if it is incomplete.
 func AttachmentOf(metadata map[string]string) *Attachment {
 	found := Attachment{Device: metadata[deviceMetadata], Serial: metadata[serialMetadata]}
 	if found.Device == "" || found.Serial == "" {

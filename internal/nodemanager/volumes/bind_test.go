@@ -36,7 +36,7 @@ func dirs(t *testing.T) (base string, source, other *os.File) {
 	return base, files[0], files[1]
 }
 
-func TestABindMountIsMadeOnceAndTakenAwayWithItsDirectories(t *testing.T) {
+func TestABindMountIsMadeOnceAndUnmountedWithItsDirectories(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	kernel := mount.Kernel{}
 	base, source, other := dirs(t)
@@ -86,7 +86,7 @@ func TestWhatLiesInAMountPointIsNeverRemoved(t *testing.T) {
 	}
 }
 
-func TestAMountThatCannotBeTakenAwayKeepsItsDirectory(t *testing.T) {
+func TestAMountThatCannotBeUnmountedKeepsItsDirectory(t *testing.T) {
 	base, source, _ := dirs(t)
 	mounter, target := &mounttest.Fake{}, filepath.Join(base, "volume")
 	if err := volumes.Bind(mounter, source, target, mount.ReadOnly); err != nil {
@@ -103,7 +103,7 @@ func TestAMountThatCannotBeTakenAwayKeepsItsDirectory(t *testing.T) {
 	}
 }
 
-func TestFoldersHaveTheNamesThatTheKubeletGivesThem(t *testing.T) {
+func TestFoldersHaveTheKubeletsNames(t *testing.T) {
 	const plugin, folder = "kubernetes.io/empty-dir", "kubernetes.io~empty-dir"
 	if got := volumes.DirName(plugin); got != folder {
 		t.Errorf("%s lies in %s", plugin, got)

@@ -10,9 +10,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// BindExactly does what Bind does, but what is visible at target already must be there
-// with the same access: all else is ErrOtherVolume. The parent of target must exist: a path
-// that this process alone has isn't the one that pods look at.
+// BindExactly does what Bind does, but an existing mount at target must have the same source and
+// access: any other is ErrOtherVolume. The parent of target must exist: else the path would exist
+// only in this process's mount namespace, and not for pods.
 func BindExactly(mounter mount.Mounter, source *os.File, target string, access mount.Access) error {
 	there, err := isBound(mounter, source, target, access)
 	if err != nil || there {
@@ -33,7 +33,7 @@ func BindFileExactly(mounter mount.Mounter, source *os.File, target string, acce
 	return BindFile(mounter, source, target, access)
 }
 
-// isBound says whether source is visible at target.
+// isBound reports whether source is mounted at target.
 func isBound(mounter mount.Mounter, source *os.File, target string, access mount.Access) (bool, error) {
 	table, err := mounter.Table()
 	if err != nil {
@@ -57,8 +57,8 @@ func isBound(mounter mount.Mounter, source *os.File, target string, access mount
 	return true, nil
 }
 
-// RemovePoint removes what something was mounted on, and nothing is any more: a
-// directory or a file, which holds nothing. One that doesn't exist is a success.
+// RemovePoint removes a mount point, an empty directory or file, on which nothing is mounted any
+// more. A missing one is a success.
 func RemovePoint(path string) error {
 	var stat unix.Stat_t
 	err := unix.Lstat(path, &stat)
@@ -66,11 +66,11 @@ func RemovePoint(path string) error {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case err != nil:
-		return &os.PathError{Op: "looking at", Path: path, Err: err}
+		return &os.PathError{Op: "inspecting", Path: path, Err: err}
 	case stat.Mode&unix.S_IFMT == unix.S_IFDIR:
 		return RemoveEmptyDir(path)
 	case stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Size > 0:
-		return fmt.Errorf("removing %s: an empty file was expected: look at it, and remove it by hand", path)
+		return fmt.Errorf("removing %s: an empty file was expected: inspect it, and remove it by hand", path)
 	default:
 		return os.Remove(path)
 	}

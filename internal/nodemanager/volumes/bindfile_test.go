@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-func TestADeviceIsMountedOnAFileAndTakenAwayWithIt(t *testing.T) {
+func TestADeviceIsMountedOnAFileAndUnmountedWithIt(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	kernel := mount.Kernel{}
 	base, other, _ := dirs(t)

@@ -11,11 +11,10 @@ import (
 // Grower is a Plugin whose volumes can grow while pods use them.
 type Grower interface {
 	Plugin
-	// CanGrow says whether a volume is mounted on this node, and may be written.
+	// CanGrow reports whether a volume is mounted on this node, and not read-only.
 	CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool
-	// Grow makes what pods of this node see of a volume as large as its storage, and
-	// returns that size in bytes. It is called until it succeeds, and may find what
-	// an earlier call, cut off at any point, left. Errors that wrap ErrNotSupported
-	// are final.
+	// Grow grows the volume's file system to the size of its storage, and returns that size in
+	// bytes. It is called until it succeeds, also after a call that was interrupted at any point.
+	// Errors that wrap ErrNotSupported are final.
 	Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error)
 }

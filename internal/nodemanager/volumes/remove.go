@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
-// Remove removes the directory of a volume whose data doesn't outlive its pod, with all
-// that it holds. What was mounted at or into it is unmounted, not removed.
+// Remove removes the directory of a volume with its data, which doesn't outlive the pod. What was
+// mounted at or inside it is unmounted, not removed.
 func Remove(ctx context.Context, mounter mount.Mounter, dir string) error {
 	if err := mount.UnmountBelow(mounter, dir); err != nil {
 		return err

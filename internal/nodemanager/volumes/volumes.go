@@ -1,10 +1,8 @@
-// Package volumes is what the node manager asks of a volume type, and what
-// volume types have in common. Each type is a package below this one; the list
-// of those that the node agent serves is a value made in cmd/node-agent.
+// Package volumes is the interface of volume types, and what they have in common. Each type is a
+// package below this one; cmd/node-agent makes the list of those that the node agent serves.
 //
-// A plug-in makes one volume visible in one directory and takes it away again.
-// It never decides when: that is the node manager's. It never reads pods or
-// claims from the API server: it is given what it needs.
+// A plug-in publishes one volume in one directory and unpublishes it. The node manager decides when.
+// A plug-in never reads pods or claims from the API server: its arguments have all that it needs.
 package volumes
 
 import (
@@ -20,48 +18,43 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-// ErrNotSupported says that this version of Stowage can't mount such a volume.
-// Nothing but another volume cures it.
+// ErrNotSupported means: this version of Stowage can't mount such a volume. Only another volume cures it.
 var ErrNotSupported = content.ErrNotSupported
 
-// ErrGone says that the disk which a volume was mounted from is gone from the node.
+// ErrGone means: the disk of a mounted volume is gone from the node.
 var ErrGone = errors.New("the volume's disk is gone from this node")
 
-// ErrOtherVolume says that something else than what was asked for is mounted where it
-// was to be: another volume, or the same one with another access.
+// ErrOtherVolume means: another volume, or the same one with another access, is mounted at the path.
 var ErrOtherVolume = errors.New("another volume, or the same one with another access, is mounted there")
 
-// ErrNotStaged says that a volume isn't there for all pods of the node, and so can't be
-// for one.
+// ErrNotStaged means: a volume isn't staged on the node, and so can't be published.
 var ErrNotStaged = errors.New("the volume isn't staged on this node")
 
-// ErrInUse says that pods of the node have a volume still.
+// ErrInUse means: pods of the node still have a volume.
 var ErrInUse = errors.New("pods of this node use the volume still")
 
-// ErrNotFound says that there is no such volume, or that it isn't where it was said to be.
+// ErrNotFound means: there is no such volume, or it isn't at the path of the call.
 var ErrNotFound = errors.New("there is no such volume")
 
-// ErrInvalid says that what is asked for makes no sense, whatever the state of the node.
+// ErrInvalid means: the request is invalid, whatever the state of the node.
 var ErrInvalid = errors.New("invalid volume")
 
 // Spec is one volume of one pod, with all that is known of it.
 type Spec struct {
 	// Pod that uses the volume.
 	Pod *corev1.Pod
-	// Volume is how the pod asks for it.
+	// Volume is its entry in the pod's spec.
 	Volume corev1.Volume
 	// PersistentVolume that the pod's claim is bound to; nil if the pod asks for
 	// the volume itself, without a claim.
 	PersistentVolume *corev1.PersistentVolume
 	// Access is what the pod may do with it.
 	Access mount.Access
-	// Attachment is how its disk is found; nil if it has none, or isn't attached yet.
+	// Attachment identifies its disk; nil if it has none, or isn't attached yet.
 	Attachment *Attachment
-	// Backend is the one that lets the pod have a volume of its own there, for volumes of
-	// Stowage's drivers that pods name themselves; nil if none does, or not any more.
+	// Backend is the StorageBackend of an inline volume; nil if none allows it, or not any more.
 	Backend *stowagev1alpha1.StorageBackend
-	// Files are what the volume shows; nil for volumes that aren't made of objects of
-	// the API server.
+	// Files are the content of a projected volume; nil for other types.
 	Files content.Files
 }
 
@@ -74,7 +67,7 @@ func (s Spec) Name() string {
 	return s.Volume.Name
 }
 
-// IsBlock says whether the pod sees the volume as a device.
+// IsBlock reports whether the volume's mode is Block.
 func (s Spec) IsBlock() bool {
 	if s.PersistentVolume == nil || s.PersistentVolume.Spec.VolumeMode == nil {
 		return false
@@ -82,38 +75,35 @@ func (s Spec) IsBlock() bool {
 	return *s.PersistentVolume.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }
 
-// Plugin is a volume type. Where its volumes are devices, what is called dir is the
-// path at which the pod sees the device. Its methods may be called for different volumes at
-// once, but only one at a time for one directory.
+// Plugin is a volume type. For block volumes, dir is the path of the pod's device file. Its methods
+// may be called for different volumes at once, but only one at a time for one directory.
 type Plugin interface {
 	// Name of the type, such as kubernetes.io/csi. The directories of all its
 	// volumes lie in a folder of that name.
 	Name() string
-	// CanHandle says whether a volume is of this type. It looks at the spec only.
+	// CanHandle reports whether a volume is of this type, by its spec alone.
 	CanHandle(spec Spec) bool
-	// Path is where, in or at the volume's directory, the pod sees the volume.
+	// Path is the published path, in or at the volume's directory.
 	Path(dir string) string
-	// IsPublished says whether the volume is wholly there, as the mount table
-	// and the directory tell it. It must be right after any crash.
+	// IsPublished reports whether the volume is completely published, by the mount table and the
+	// directory. It must be right after any crash.
 	IsPublished(table mount.Table, spec Spec, dir string) (bool, error)
-	// Publish makes the volume visible. The parent of dir exists, dir may. It is
-	// called until it succeeds, and may find what an earlier call, cut off at any
-	// point, left. Errors that wrap ErrNotSupported are final; what they say is
-	// shown to the user.
+	// Publish mounts the volume. The parent of dir exists, dir may. It is called until it
+	// succeeds, also after a call that was interrupted at any point. Errors that wrap
+	// ErrNotSupported are final. Error texts are shown to the user.
 	Publish(ctx context.Context, spec Spec, dir string) error
-	// Unpublish takes the volume away and removes dir. It is all that is known:
-	// the pod, the claim and the volume object may be gone. It is called until it
-	// succeeds; a dir that doesn't exist is a success. It never removes data that
-	// outlives the pod.
+	// Unpublish unmounts the volume and removes dir, with dir as its only input: the pod, the claim
+	// and the volume object may be gone. It is called until it succeeds; a missing dir is a
+	// success. It never removes data that outlives the pod.
 	Unpublish(ctx context.Context, dir string) error
 }
 
-// Refresher is a Plugin whose volumes follow what they show while their pods run.
+// Refresher is a Plugin that updates the content of its volumes while their pods run.
 type Refresher interface {
 	Plugin
-	// Refresh makes a published volume show spec.Files, all of them at once for whoever
-	// looks; nothing happens if it does already. It may find what an earlier call, cut
-	// off at any point, left.
+	// Refresh replaces the content of a published volume by spec.Files. Readers see all files
+	// change at once. Unchanged files aren't written. It can be repeated after a call that was
+	// interrupted at any point.
 	Refresh(ctx context.Context, spec Spec, dir string) error
 }
 

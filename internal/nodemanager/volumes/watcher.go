@@ -7,16 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrOverLimit says that a volume, which stays as it is, has more than it may.
+// ErrOverLimit means: a volume, which stays as it is, is over its limit.
 var ErrOverLimit = errors.New("the volume has more than it may")
 
-// Tell has a pod's volumes looked at again. It never waits.
-type Tell func(pod types.UID)
+// Wake reconciles a pod again. It never waits.
+type Wake func(pod types.UID)
 
-// Watcher is a Plugin that notices by itself when what it says of a published volume
-// changes.
+// Tell is Wake, for volume types that name it so.
+type Tell = Wake
+
+// Watcher is a Plugin that detects changes of published volumes itself.
 type Watcher interface {
 	Plugin
-	// Watch tells of such changes until the context ends.
-	Watch(ctx context.Context, tell Tell)
+	// Watch wakes the pods of changed volumes until the context ends.
+	Watch(ctx context.Context, wake Wake)
 }

@@ -1,10 +1,9 @@
-// Package apidata is what the volume types have in common that show objects of the API
-// server: configMap, secret, downwardAPI and projected. Each of them is a package beside
-// this one, and a Type. What they show is found out by package content, and written by
-// package atomicdir.
+// Package apidata is what the volume types that project objects of the API server have in common:
+// configMap, secret, downwardAPI and projected. Each of them is a package beside this one, and a
+// Type. Package content reads their files, and package atomicdir writes them.
 //
-// What may be secret is only ever in memory: it is written to a file system of which the
-// kernel says so, and to nothing else.
+// Secrets are only ever in memory: they are written to a directory that the kernel reports as a
+// tmpfs, and nowhere else.
 package apidata
 
 import (
@@ -24,21 +23,18 @@ import (
 )
 
 const (
-	// mode lets all users of a pod look for the files that they may read; root alone
-	// writes.
-	mode = 0o755
-	// mountPointMode is that of a directory which memory is mounted on.
+	// mountPointMode is the mode of a tmpfs's mount point.
 	mountPointMode = 0o750
 )
 
-// Type is what sets one volume type apart.
+// Type is what differs between the volume types.
 type Type struct {
-	// Name is that of the plug-in.
+	// Name is the plug-in's.
 	Name string
-	// InMemory: its volumes are never on disk, nor swapped where the kernel can refuse
-	// that. Others are, as memory isn't accounted to the pods that use it.
+	// InMemory: its volumes are never on disk, nor swapped where the kernel can refuse that. The
+	// others are on disk, as no pod is charged for the memory.
 	InMemory bool
-	// Is says whether a volume is of this type.
+	// Is reports whether a volume is of this type.
 	Is func(corev1.Volume) bool
 }
 
@@ -56,8 +52,8 @@ func New(mounter mount.Mounter, kind Type) Plugin {
 	return Plugin{mounter: mounter, kind: kind}
 }
 
-// WithOwner returns a volume type whose volumes in memory have the labels that this owner
-// gives them. Those on disk have what container runtimes give them.
+// WithOwner returns a volume type that labels its volumes in memory by this owner. Container
+// runtimes label those on disk.
 func (p Plugin) WithOwner(owner ownership.Owner) Plugin {
 	p.owner = owner
 	return p
@@ -96,11 +92,11 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 		return err
 	}
 	if p.kind.InMemory {
-		if err := p.ensureMemory(spec, dir); err != nil {
+		if err := ensureMemory(p.mounter, dir, p.owner.Label(spec.Pod, spec.Volume.Name)); err != nil {
 			return err
 		}
 	}
-	opened, err := p.open(dir)
+	opened, err := open(dir, p.kind.InMemory)
 	if err != nil {
 		return err
 	}
@@ -113,7 +109,7 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 
 // Refresh implements volumes.Refresher.
 func (p Plugin) Refresh(ctx context.Context, spec volumes.Spec, dir string) error {
-	opened, err := p.open(dir)
+	opened, err := open(dir, p.kind.InMemory)
 	if err != nil {
 		return err
 	}
@@ -123,7 +119,7 @@ func (p Plugin) Refresh(ctx context.Context, spec volumes.Spec, dir string) erro
 
 func write(ctx context.Context, spec volumes.Spec, dir *os.Root) error {
 	if spec.Files == nil {
-		return fmt.Errorf("writing volume %s: what it shows isn't known", spec.Name())
+		return fmt.Errorf("writing volume %s: its content wasn't read", spec.Name())
 	}
 	return atomicdir.Write(ctx, dir, spec.Files, groupOf(spec.Pod))
 }
@@ -145,7 +141,7 @@ func (p Plugin) ensureDir(dir string) error {
 	return safepath.EnsureDir(parent, filepath.Base(dir), mode)
 }
 
-// groupOf is the group that a pod's files belong to; nil if it asks for none.
+// groupOf is the fsGroup of a pod; nil if it has none.
 func groupOf(pod *corev1.Pod) *int64 {
 	if pod == nil || pod.Spec.SecurityContext == nil {
 		return nil

@@ -76,7 +76,7 @@ func (v volume) mustShow(t *testing.T, want string) {
 	}
 }
 
-func TestAVolumeShowsItsFilesUntilItIsUnpublished(t *testing.T) {
+func TestAVolumeHasItsFilesUntilItIsUnpublished(t *testing.T) {
 	eachMedium(t, func(t *testing.T, v volume) {
 		v.mustBePublished(t, false)
 		for range 2 {
@@ -111,7 +111,7 @@ func TestAnEmptyVolumeIsPublished(t *testing.T) {
 	})
 }
 
-func TestAVolumeOfWhichNothingIsKnownShowsNothing(t *testing.T) {
+func TestAVolumeWithoutContentIsNotPublished(t *testing.T) {
 	eachMedium(t, func(t *testing.T, v volume) {
 		spec := showing("")
 		spec.Files = nil
@@ -122,7 +122,7 @@ func TestAVolumeOfWhichNothingIsKnownShowsNothing(t *testing.T) {
 	})
 }
 
-func TestPublishingGoesOnWhereACrashCutItOff(t *testing.T) {
+func TestPublishingContinuesAfterACrash(t *testing.T) {
 	tests := map[string]func(t *testing.T, v volume){
 		"a directory": func(*testing.T, volume) {},
 		"a mount":     func(t *testing.T, v volume) { mounttest.Tmpfs(t, v.dir) },
@@ -202,7 +202,7 @@ func TestAFileInItsPlaceIsAnErrorAndStays(t *testing.T) {
 }
 
 //proves:secret/shown
-func TestErrorsDoNotTellWhatAVolumeShows(t *testing.T) {
+func TestErrorsDoNotContainData(t *testing.T) {
 	needsDisk(t)
 	v := newVolume(t, true)
 	if err := os.Mkdir(v.dir, 0o750); err != nil {

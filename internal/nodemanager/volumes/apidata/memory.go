@@ -7,33 +7,34 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// memoryFS is what the mount table calls a file system in memory.
-const memoryFS = "tmpfs"
+const (
+	// mode lets all users of a pod list its files; root alone writes.
+	mode = 0o755
+	// memoryFS is the type of a file system in memory in the mount table.
+	memoryFS = "tmpfs"
+)
 
-// isMemoryAt says whether the mount table shows a file system in memory.
+// isMemoryAt reports whether a tmpfs is mounted at dir.
 func isMemoryAt(table mount.Table, dir string) bool {
 	point, mounted := table.At(dir)
 	return mounted && point.FSType == memoryFS
 }
 
-func (p Plugin) ensureMemory(spec volumes.Spec, dir string) error {
-	table, err := p.mounter.Table()
+func ensureMemory(mounter mount.Mounter, dir, label string) error {
+	table, err := mounter.Table()
 	if err != nil || table.IsMountPoint(dir) {
 		return err
 	}
-	return p.mounter.Tmpfs(dir, mount.TmpfsOptions{
-		Mode: mode, NoSwap: true, Label: p.owner.Label(spec.Pod, spec.Volume.Name),
-	})
+	return mounter.Tmpfs(dir, mount.TmpfsOptions{Mode: mode, NoSwap: true, Label: label})
 }
 
-// open opens a volume to write to it. The mount may have been taken away by hand since
-// it was looked for: what is open is asked itself.
-func (p Plugin) open(dir string) (*os.Root, error) {
+// open opens a volume to write to it. The open directory itself is checked to be in memory: its
+// mount may have been unmounted by hand since the mount table was read.
+func open(dir string, inMemory bool) (*os.Root, error) {
 	opened, err := os.OpenRoot(dir)
-	if err != nil || !p.kind.InMemory {
+	if err != nil || !inMemory {
 		return opened, err
 	}
 	if err := checkMemory(opened); err != nil {

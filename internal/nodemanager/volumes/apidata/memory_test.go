@@ -33,7 +33,7 @@ func mustHoldNothing(t *testing.T, dir string) {
 }
 
 //proves:secret/shown
-func TestWhatMayBeSecretIsMountedInMemoryAlone(t *testing.T) {
+func TestSecretsAreInMemoryAlone(t *testing.T) {
 	v := newVolume(t, true)
 	v.publish(t, "secret")
 	table, err := mount.Kernel{}.Table()
@@ -49,7 +49,7 @@ func TestWhatMayBeSecretIsMountedInMemoryAlone(t *testing.T) {
 	mustHoldNothing(t, v.dir)
 }
 
-func TestWhatIsOnDiskIsNotMounted(t *testing.T) {
+func TestAVolumeOnDiskIsNotMounted(t *testing.T) {
 	v := newVolume(t, false)
 	v.publish(t, "public")
 	table, err := mount.Kernel{}.Table()
@@ -58,7 +58,7 @@ func TestWhatIsOnDiskIsNotMounted(t *testing.T) {
 	}
 }
 
-func TestAMountTakenAwayByHandIsMadeAnewAndNothingSecretIsWrittenToDisk(t *testing.T) {
+func TestAVolumeUnmountedByHandIsMountedAgainAndNoSecretIsWrittenToDisk(t *testing.T) {
 	needsDisk(t)
 	v := newVolume(t, true)
 	v.publish(t, "first")
@@ -97,7 +97,7 @@ func TestWhereSomethingElseIsMountedNothingSecretIsWritten(t *testing.T) {
 
 func TestWhatLiesOnDiskInPlaceOfMemoryIsNotPublished(t *testing.T) {
 	onDisk, v := newVolume(t, false), newVolume(t, true)
-	onDisk.publish(t, "left by somebody")
+	onDisk.publish(t, "left on disk")
 	v.dir = onDisk.dir
 	v.mustBePublished(t, false)
 	v.publish(t, "secret")

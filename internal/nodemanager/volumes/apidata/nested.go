@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ensureMountPoints makes the folders of a volume on which containers mount others: they
-// see the volume read-only, so that nobody can make them later. What the volume shows under
-// the same name at its top is hidden by them, as in the kubelet.
+// ensureMountPoints makes the folders of a volume on which containers mount other volumes: the
+// volume is read-only in containers, so the runtime can't make them later. They hide files of the
+// same name at the volume's top, as in the kubelet.
 func ensureMountPoints(dir *os.Root, pod *corev1.Pod, volume string) error {
 	for _, at := range mountPointsIn(pod, volume) {
 		if err := makeAll(dir, at); err != nil {
@@ -24,8 +24,7 @@ func ensureMountPoints(dir *os.Root, pod *corev1.Pod, volume string) error {
 	return nil
 }
 
-// makeAll makes a folder with all that lead to it. Those that it made have their mode,
-// whatever the umask is.
+// makeAll makes a folder and its parents, with their mode whatever the umask is.
 func makeAll(dir *os.Root, at string) error {
 	if above := path.Dir(at); above != "." {
 		if err := makeAll(dir, above); err != nil {
@@ -42,24 +41,24 @@ func makeAll(dir *os.Root, at string) error {
 	return dir.Chmod(at, mode)
 }
 
-// mountPointsIn is where containers of a pod mount other volumes into this one, as paths
-// in it. Those that lie in another of them lie in another volume.
+// mountPointsIn returns the paths in a volume where containers mount other volumes. A path inside
+// another one lies in that other volume.
 func mountPointsIn(pod *corev1.Pod, volume string) []string {
 	if pod == nil {
 		return nil
 	}
 	var found []string
-	for _, mounts := range mountsOf(pod) {
-		for _, outer := range mounts {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, outer := range container.VolumeMounts {
 			if outer.Name == volume {
-				found = append(found, nestedIn(outer, mounts)...)
+				found = append(found, nestedIn(outer, container.VolumeMounts)...)
 			}
 		}
 	}
 	return found
 }
 
-// nestedIn is the topmost mounts of a container in one of them.
+// nestedIn returns the topmost mounts of a container inside the outer one.
 func nestedIn(outer corev1.VolumeMount, mounts []corev1.VolumeMount) []string {
 	var nested []string
 	for _, inner := range mounts {
@@ -72,15 +71,4 @@ func nestedIn(outer corev1.VolumeMount, mounts []corev1.VolumeMount) []string {
 	return slices.DeleteFunc(slices.Clone(nested), func(at string) bool {
 		return slices.ContainsFunc(nested, func(above string) bool { return strings.HasPrefix(at, above+"/") })
 	})
-}
-
-// mountsOf is what each container of a pod mounts.
-func mountsOf(pod *corev1.Pod) [][]corev1.VolumeMount {
-	var mounts [][]corev1.VolumeMount
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			mounts = append(mounts, containers[i].VolumeMounts)
-		}
-	}
-	return mounts
 }

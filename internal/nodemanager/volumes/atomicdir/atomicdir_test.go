@@ -146,7 +146,7 @@ func after() content.Files {
 	return content.Files{"a": text("one"), "etc/b": text("2"), "etc/new/e": text("5"), "top": {Data: []byte("6"), Mode: 0o400}}
 }
 
-func TestFilesAreShownInTheKubeletsLayout(t *testing.T) {
+func TestFilesHaveTheKubeletsLayout(t *testing.T) {
 	v := newVolume(t)
 	if atomicdir.IsWritten(v.root) {
 		t.Error("it counts as written before")

@@ -12,13 +12,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-// isShown says whether a version is what is wanted. Whatever can't be looked at isn't:
-// writing it anew tells what is wrong.
-func (w *writer) isShown(version string) bool {
+// isCurrent reports whether a version has the wanted files. One that can't be read hasn't: the new
+// write returns the error.
+func (w *writer) isCurrent(version string) bool {
 	return version != "" && w.isFolder(w.dir, version, w.wanted)
 }
 
-// isFolder says whether a folder holds what is wanted, and nothing else.
+// isFolder reports whether a folder holds the wanted files, and nothing else.
 func (w *writer) isFolder(parent *os.Root, name string, wanted *folder) bool {
 	dir, err := parent.OpenRoot(name)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *writer) isFolder(parent *os.Root, name string, wanted *folder) bool {
 	return true
 }
 
-// holdsOnly says whether a folder has no name but these; it may lack some.
+// holdsOnly reports whether a folder has no other names than these; it may lack some.
 func holdsOnly(dir *os.File, wanted map[string]struct{}) bool {
 	names, err := dir.Readdirnames(len(wanted) + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -60,19 +60,19 @@ func holdsOnly(dir *os.File, wanted map[string]struct{}) bool {
 	return true
 }
 
-// isFile says whether a file is what is wanted. What isn't a file is never opened: a
-// pipe would block, and a device might act.
+// isFile reports whether a file has the wanted content. Only a regular file is opened: a pipe would
+// block, and opening a device may have effects.
 func (w *writer) isFile(dir *os.File, name string, wanted content.File) bool {
-	place, err := safepath.OpenFileAt(dir, name)
+	path, err := safepath.OpenFileAt(dir, name)
 	if err != nil {
 		return false
 	}
-	defer place.Close()
-	info, err := place.Stat()
+	defer path.Close()
+	info, err := path.Stat()
 	if err != nil || info.Size() != int64(len(wanted.Data)) || !w.isAllowed(info, wanted) {
 		return false
 	}
-	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", place.Fd()))
+	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", path.Fd()))
 	if err != nil {
 		return false
 	}
@@ -81,7 +81,7 @@ func (w *writer) isFile(dir *os.File, name string, wanted content.File) bool {
 	return err == nil && bytes.Equal(data, wanted.Data)
 }
 
-// isAllowed says whether a file may be read by those who should read it.
+// isAllowed reports whether a file has the wanted mode, owner and group.
 func (w *writer) isAllowed(info os.FileInfo, wanted content.File) bool {
 	stat, known := info.Sys().(*syscall.Stat_t)
 	return known && info.Mode().Perm() == w.modeOf(wanted) &&

@@ -81,7 +81,7 @@ func TestAfterACrashAtAnyTwoStepsTheNextWriteConverges(t *testing.T) {
 }
 
 //proves:objects/crash
-func TestACrashNeverShowsHalfOfTheFirstFiles(t *testing.T) {
+func TestACrashNeverLeavesHalfOfTheFirstFiles(t *testing.T) {
 	atEachStep(t, before(), nil, func(v *volume) {
 		if atomicdir.IsWritten(v.root) {
 			v.mustShow(before())

@@ -1,6 +1,7 @@
 package atomicdir
 
 import (
+	"context"
 	"os"
 	"strings"
 
@@ -8,13 +9,19 @@ import (
 )
 
 const (
-	// folderMode lets all users look for the files that they may read, once all are
-	// written; until then, nobody gets in.
+	// pointer leads to the current version, and nextPointer replaces it.
+	pointer     = "..data"
+	nextPointer = "..data_tmp"
+	// ownPrefix begins the names that are this package's own.
+	ownPrefix = ".."
+
+	// folderMode lets all users list a folder once all of its files are written; until then, root
+	// alone does.
 	folderMode     = 0o755
 	unfinishedMode = 0o700
 	// groupReads is what files let their group do.
 	groupReads = 0o440
-	// unfinishedFile is the mode of a file that isn't yet what it is to be.
+	// unfinishedFile is the mode of a file before its owner and mode are set.
 	unfinishedFile = 0o600
 )
 
@@ -24,7 +31,7 @@ type folder struct {
 	folders map[string]*folder
 }
 
-// folderOf is the files as a tree.
+// folderOf returns the files as a tree.
 func folderOf(files content.Files) *folder {
 	top := newFolder()
 	for path, file := range files {
@@ -49,7 +56,6 @@ func (f *folder) ensure(name string) *folder {
 	return f.folders[name]
 }
 
-// names are all that it holds.
 func (f *folder) names() map[string]struct{} {
 	names := make(map[string]struct{}, len(f.files)+len(f.folders))
 	for name := range f.files {
@@ -59,6 +65,14 @@ func (f *folder) names() map[string]struct{} {
 		names[name] = struct{}{}
 	}
 	return names
+}
+
+// writer is one Write.
+type writer struct {
+	ctx    context.Context
+	dir    *os.Root
+	wanted *folder
+	group  *int64
 }
 
 // writeFolder makes a folder that doesn't exist yet.
@@ -124,7 +138,7 @@ func (w *writer) writeFile(dir *os.Root, name string, file content.File) error {
 	return written.Close()
 }
 
-// modeOf is the mode that a file has in this volume.
+// modeOf is the mode of a file in this volume.
 func (w *writer) modeOf(file content.File) os.FileMode {
 	if w.group == nil {
 		return file.Mode.Perm()

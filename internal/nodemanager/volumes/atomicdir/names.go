@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
-// linkNames makes what is to be seen at the top of the volume. A folder in the place
-// of a name stays: another volume is mounted on it, or is to be.
+// linkNames makes the links at the top of the volume. A folder with the name of a link stays:
+// another volume is mounted on it, or will be.
 func (w *writer) linkNames() error {
 	for name := range w.wanted.names() {
 		if err := w.ctx.Err(); err != nil {
@@ -34,7 +34,7 @@ func (w *writer) linkNames() error {
 	return nil
 }
 
-// unlinkNames removes the names of what isn't shown any more.
+// unlinkNames removes the links to removed files.
 func (w *writer) unlinkNames() error {
 	names, err := w.list()
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *writer) unlinkNames() error {
 	}
 	wanted := w.wanted.names()
 	for _, name := range names {
-		if _, shown := wanted[name]; shown || strings.HasPrefix(name, ownPrefix) || !w.isLink(name) {
+		if _, isWanted := wanted[name]; isWanted || strings.HasPrefix(name, ownPrefix) || !w.isLink(name) {
 			continue
 		}
 		if err := w.ctx.Err(); err != nil {
@@ -55,7 +55,7 @@ func (w *writer) unlinkNames() error {
 	return nil
 }
 
-// isLink says whether a name is a link that was made by linkNames.
+// isLink reports whether linkNames made a link.
 func (w *writer) isLink(name string) bool {
 	target, err := w.dir.Readlink(name)
 	return err == nil && target == linkTo(name)
@@ -63,8 +63,7 @@ func (w *writer) isLink(name string) bool {
 
 func linkTo(name string) string { return pointer + "/" + name }
 
-// removeAllBut removes all that is this package's own, except one version and what
-// leads to it; "": all.
+// removeAllBut removes this package's own names, except one version and the pointer to it; "": all.
 func (w *writer) removeAllBut(version string) error {
 	names, err := w.list()
 	if err != nil {

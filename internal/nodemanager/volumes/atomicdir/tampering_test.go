@@ -104,7 +104,7 @@ func TestWhatAPodSwapsWhileItIsWrittenNeverLeadsOut(t *testing.T) {
 	}()
 	writes := 0
 	for attacked := true; attacked; {
-		// Most fail, as somebody takes away what they stand on.
+		// Most fail, as their files are removed meanwhile.
 		if atomicdir.Write(t.Context(), v.root, before(), nil) == nil {
 			writes++
 		}

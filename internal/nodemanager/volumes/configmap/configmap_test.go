@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
 //proves:configMap/shown
-func TestAConfigMapIsShownOnDisk(t *testing.T) {
+func TestAConfigMapIsWrittenToDisk(t *testing.T) {
 	mounter, dir := &mounttest.Fake{}, filepath.Join(t.TempDir(), "settings")
 	plugin := configmap.New(mounter)
 	spec := volumes.Spec{

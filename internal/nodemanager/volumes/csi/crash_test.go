@@ -73,7 +73,7 @@ func eachCrash(t *testing.T, prepare, work func(*node) error, look func(*testing
 func nothing(*node) error { return nil }
 
 //proves:csi/crash
-func TestAPublishThatIsCutOffAnywhereIsFinishedOrUndone(t *testing.T) {
+func TestAPublishInterruptedAnywhereIsFinishedOrUndone(t *testing.T) {
 	for name, kind := range kinds {
 		publish := func(t *testing.T) func(*node) error {
 			return func(n *node) error {
@@ -97,7 +97,7 @@ func TestAPublishThatIsCutOffAnywhereIsFinishedOrUndone(t *testing.T) {
 }
 
 //proves:csi/crash
-func TestAnUnpublishThatIsCutOffAnywhereIsFinished(t *testing.T) {
+func TestAnUnpublishInterruptedAnywhereIsFinished(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			prepare := func(n *node) error {

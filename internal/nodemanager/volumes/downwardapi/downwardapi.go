@@ -1,4 +1,4 @@
-// Package downwardapi serves downwardAPI volumes: what a pod asks of itself as files, in memory.
+// Package downwardapi serves downwardAPI volumes: fields of the pod as files, in memory.
 package downwardapi
 
 import (

@@ -16,5 +16,5 @@ func TestMain(m *testing.M) { mounttest.Main(m) }
 //proves:downwardAPI/shown
 func TestWhatAPodAsksOfItselfIsShownInMemoryAlone(t *testing.T) {
 	source := corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{}}
-	apidatatest.MustBeShownInMemoryAlone(t, downwardapi.New(mount.Kernel{}), "kubernetes.io/downward-api", source, "labels")
+	apidatatest.MustMountInMemoryAlone(t, downwardapi.New(mount.Kernel{}), "kubernetes.io/downward-api", source, "labels")
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// publishOnDisk makes the directory, unless that was done before: then it is the pod's,
-// which may have given it another mode.
-func (p Plugin) publishOnDisk(ctx context.Context, spec volumes.Spec, dir string) error {
+// publishOnDisk makes the directory. An existing one is the pod's, which may have changed its mode.
+func publishOnDisk(ctx context.Context, limits *limits, spec volumes.Spec, dir string) error {
 	parent, err := os.Open(filepath.Dir(dir))
 	if err != nil {
 		return err
@@ -28,7 +27,7 @@ func (p Plugin) publishOnDisk(ctx context.Context, spec volumes.Spec, dir string
 	if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	// It gets its name when all is right: whatever a crash leaves before isn't the volume.
+	// It gets its name last: what a crash leaves before isn't the volume.
 	begun, err := filetree.BeginDir(ctx, parent, name)
 	if err != nil {
 		return err
@@ -38,14 +37,14 @@ func (p Plugin) publishOnDisk(ctx context.Context, spec volumes.Spec, dir string
 		return err
 	}
 	if limit := limitOf(spec); limit > 0 {
-		if err := p.limits.begin(parent, begun, dir, limit); err != nil {
+		if err := limits.begin(parent, begun, dir, limit); err != nil {
 			return err
 		}
 	}
 	return filetree.FinishDir(parent, name)
 }
 
-// limitOf is how many bytes a volume may have; 0: as many as there are.
+// limitOf is a volume's sizeLimit in bytes; 0: none.
 func limitOf(spec volumes.Spec) int64 {
 	if limit := spec.Volume.EmptyDir.SizeLimit; limit != nil {
 		return max(limit.Value(), 0)

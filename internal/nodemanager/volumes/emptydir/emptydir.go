@@ -1,11 +1,10 @@
 // Package emptydir serves emptyDir volumes: a directory that lives as long as its pod, on
 // the node's disk or in its memory. Its data is removed with the pod.
 //
-// It is the pod's from its first moment: with the group, the mode and the limit that the
-// pod asks for. In memory, the kernel keeps it within its sizeLimit and the memory that
-// the pod may have; on a disk with project quotas, within its sizeLimit. On another disk
-// it is measured now and then, and the pod's condition tells when it has too much. Nobody
-// is evicted for that.
+// It has the group, the mode and the limit of the pod's spec from the beginning. In memory, the
+// kernel enforces its sizeLimit and the pod's memory limit; on a disk with project quotas, its
+// sizeLimit. On another disk it is measured regularly, and the pod's condition reports when it is
+// over its limit. No pod is evicted for that.
 package emptydir
 
 import (
@@ -37,7 +36,7 @@ func New(mounter mount.Mounter) Plugin {
 	return Plugin{mounter: mounter, limits: &limits{}, sizes: newSizes()}
 }
 
-// WithOwner returns a volume type whose volumes are given to pods by this owner.
+// WithOwner returns a volume type that labels its volumes by this owner.
 func (p Plugin) WithOwner(owner ownership.Owner) Plugin {
 	p.owner = owner
 	return p
@@ -54,8 +53,8 @@ func (Plugin) CanHandle(spec volumes.Spec) bool {
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return dir }
 
-// IsPublished implements volumes.Plugin. A volume on disk that is there is finished; that
-// it takes up too much is an error.
+// IsPublished implements volumes.Plugin. An existing directory on disk is complete; one over its
+// limit is an error.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
 	if spec.Volume.EmptyDir.Medium != corev1.StorageMediumDefault {
 		return table.IsMountPoint(dir), nil
@@ -68,7 +67,7 @@ func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (b
 		return false, err
 	}
 	if !info.IsDir() {
-		return false, fmt.Errorf("looking for the directory %s: a file is in its place: look at it, and remove it by hand", dir)
+		return false, fmt.Errorf("looking for the directory %s: a file is in its place: inspect it, and remove it by hand", dir)
 	}
 	return true, p.sizes.check(spec, dir)
 }
@@ -77,11 +76,11 @@ func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (b
 func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
 	switch medium := spec.Volume.EmptyDir.Medium; {
 	case medium == corev1.StorageMediumDefault:
-		return p.publishOnDisk(ctx, spec, dir)
+		return publishOnDisk(ctx, p.limits, spec, dir)
 	case medium == corev1.StorageMediumMemory:
-		return p.publishInMemory(spec, dir)
+		return publishInMemory(p.mounter, spec, dir, p.owner.Label(spec.Pod, spec.Volume.Name))
 	case strings.HasPrefix(string(medium), string(corev1.StorageMediumHugePages)):
-		return p.publishInHugePages(spec, dir)
+		return publishInHugePages(p.mounter, spec, dir, p.owner.Label(spec.Pod, spec.Volume.Name))
 	default:
 		return fmt.Errorf("emptyDir with medium %s is %w: use Memory, HugePages, or none", medium, volumes.ErrNotSupported)
 	}
@@ -91,11 +90,11 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 // unmounted, not removed.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	p.sizes.forget(dir)
-	// First what is mounted over it, in which nothing has a limit of this kind.
+	// First what is mounted over it: its directories have no limit of this kind.
 	if err := mount.UnmountBelow(p.mounter, dir); err != nil {
 		return err
 	}
-	// After the directory, nothing would tell whose limit it was.
+	// Before the directory: without it, the limit's project is unknown.
 	if err := p.limits.drop(dir); err != nil {
 		return err
 	}
@@ -103,4 +102,4 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 }
 
 // Watch implements volumes.Watcher.
-func (p Plugin) Watch(ctx context.Context, tell volumes.Tell) { p.sizes.watch(ctx, tell) }
+func (p Plugin) Watch(ctx context.Context, wake volumes.Wake) { p.sizes.watch(ctx, wake) }

@@ -15,7 +15,7 @@ func MemoryOf(spec volumes.Spec) int64 { return memoryOf(spec) }
 // PageOf is the size of the pages of a medium.
 func PageOf(medium corev1.StorageMedium, pod *corev1.Pod) (int64, error) { return pageOf(medium, pod) }
 
-// Look measures the volumes that are due at a time.
-func (p Plugin) Look(ctx context.Context, now time.Time, tell volumes.Tell) {
-	p.sizes.look(ctx, now, tell)
+// MeasureDue measures the volumes that are due at a time.
+func (p Plugin) MeasureDue(ctx context.Context, now time.Time, wake volumes.Wake) {
+	p.sizes.measureDue(ctx, now, wake)
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// publishInHugePages mounts a file system in huge pages, unless that was done before.
-func (p Plugin) publishInHugePages(spec volumes.Spec, dir string) error {
+// publishInHugePages mounts a hugetlbfs, unless one is mounted.
+func publishInHugePages(mounter mount.Mounter, spec volumes.Spec, dir, label string) error {
 	page, err := pageOf(spec.Volume.EmptyDir.Medium, spec.Pod)
 	if err != nil {
 		return err
 	}
-	mounted, err := p.ensureMountPoint(dir)
+	mounted, err := ensureMountPoint(mounter, dir)
 	if mounted || err != nil {
 		return err
 	}
@@ -34,14 +34,14 @@ func (p Plugin) publishInHugePages(spec volumes.Spec, dir string) error {
 	if limit := limitOf(spec); limit > 0 {
 		settings = append(settings, mount.Setting{Key: "size", Value: strconv.FormatInt(limit, 10)})
 	}
-	settings = append(settings, ownership.LabelSettings(p.owner.Label(spec.Pod, spec.Volume.Name))...)
+	settings = append(settings, ownership.LabelSettings(label)...)
 	// The file system's own option for the mode takes no setgid.
 	system := mount.FileSystem{Type: "hugetlbfs", Source: "hugetlbfs", Settings: settings, Mode: safepath.FileMode(mode)}
-	return p.mounter.FileSystem(system, dir)
+	return mounter.FileSystem(system, dir)
 }
 
-// pageOf is the size of the pages that a medium stands for: the one that it names, or
-// that the pod's containers ask for, in any case one that they do ask for.
+// pageOf is the page size of a medium: the one that it names, or the only one that the pod's
+// containers request. The containers must request it in any case.
 func pageOf(medium corev1.StorageMedium, pod *corev1.Pod) (int64, error) {
 	asked, err := pagesOf(pod)
 	if err != nil {
@@ -67,7 +67,7 @@ func pageOf(medium corev1.StorageMedium, pod *corev1.Pod) (int64, error) {
 	return asked[0], nil
 }
 
-// pagesOf is the sizes of huge pages that a pod's containers ask for, each once.
+// pagesOf returns the sizes of huge pages that a pod's containers request, each once.
 func pagesOf(pod *corev1.Pod) ([]int64, error) {
 	if pod == nil {
 		return nil, nil

@@ -11,10 +11,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/quota"
 )
 
-// limits are the project quotas of volumes on disk. A project is chosen by the path of
-// its volume, which has a pod's UID in it.
+// limits are the project quotas of volumes on disk. A project is chosen by the path of its volume,
+// which contains a pod's UID.
 type limits struct {
-	// choosing lets one at a time choose a project.
+	// choosing serialises the choice of projects.
 	choosing sync.Mutex
 }
 
@@ -24,7 +24,7 @@ func (l *limits) begin(parent, begun *os.File, path string, bytes int64) error {
 	if err != nil || !enforced {
 		return err
 	}
-	// Out of another project, the kernel moves nothing.
+	// The kernel moves nothing out of another project.
 	project, err := quota.ProjectOf(parent)
 	if err != nil || project != 0 {
 		return err
@@ -48,8 +48,8 @@ func (l *limits) drop(path string) error {
 	return quota.SetLimits(dir, project, quota.Limits{})
 }
 
-// limitedBy is the project that limits the directory at path; 0 if none does. A pod can
-// note any other in a directory that it owns.
+// limitedBy is the project that limits the directory at path; 0 if none does. A pod can set any
+// other project on a directory that it owns.
 func limitedBy(dir *os.File, path string) (quota.Project, error) {
 	enforced, err := quota.Enforced(dir)
 	if err != nil || !enforced {
@@ -62,8 +62,8 @@ func limitedBy(dir *os.File, path string) (quota.Project, error) {
 	return project, nil
 }
 
-// openPlain opens the directory at path, which no pod can replace; nil if there is none.
-// A file in its place is found by whoever removes it.
+// openPlain opens the directory at path, which no pod can replace; nil if there is none. A file in
+// its place is an error of the removal.
 func openPlain(path string) (*os.File, error) {
 	dir, err := safepath.OpenBeneath(path, path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {

@@ -13,22 +13,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// publishInMemory mounts a file system in memory, unless that was done before.
-func (p Plugin) publishInMemory(spec volumes.Spec, dir string) error {
-	mounted, err := p.ensureMountPoint(dir)
+// publishInMemory mounts a tmpfs, unless one is mounted.
+func publishInMemory(mounter mount.Mounter, spec volumes.Spec, dir, label string) error {
+	mounted, err := ensureMountPoint(mounter, dir)
 	if mounted || err != nil {
 		return err
 	}
 	mode, group := modeOf(spec)
-	return p.mounter.Tmpfs(dir, mount.TmpfsOptions{
-		Bytes: memoryOf(spec), Mode: safepath.FileMode(mode), Group: group, NoSwap: true,
-		Label: p.owner.Label(spec.Pod, spec.Volume.Name),
+	return mounter.Tmpfs(dir, mount.TmpfsOptions{
+		Bytes: memoryOf(spec), Mode: safepath.FileMode(mode), Group: group, NoSwap: true, Label: label,
 	})
 }
 
-// ensureMountPoint makes the directory that memory is mounted on, and says whether it is
-// already.
-func (p Plugin) ensureMountPoint(dir string) (mounted bool, err error) {
+// ensureMountPoint makes the mount point, and reports whether something is mounted there.
+func ensureMountPoint(mounter mount.Mounter, dir string) (mounted bool, err error) {
 	parent, err := os.Open(filepath.Dir(dir))
 	if err != nil {
 		return false, err
@@ -37,12 +35,12 @@ func (p Plugin) ensureMountPoint(dir string) (mounted bool, err error) {
 	if err := safepath.EnsureDir(parent, filepath.Base(dir), mountPointMode); err != nil {
 		return false, err
 	}
-	table, err := p.mounter.Table()
+	table, err := mounter.Table()
 	return table.IsMountPoint(dir), err
 }
 
-// memoryOf is how much memory a volume may have: its sizeLimit, or all that the pod may
-// have if that is less. 0: neither says anything.
+// memoryOf is how many bytes of memory a volume may have: its sizeLimit, or the pod's memory limit
+// if that is less. 0: there is neither.
 func memoryOf(spec volumes.Spec) int64 {
 	asked, most := limitOf(spec), podMemory(spec.Pod)
 	if asked == 0 || most == 0 {
@@ -51,8 +49,8 @@ func memoryOf(spec volumes.Spec) int64 {
 	return min(asked, most)
 }
 
-// podMemory is how much memory a pod may have; 0 if one of its containers has no limit,
-// and the pod has none either.
+// podMemory is a pod's memory limit in bytes; 0 if one of its containers has no limit, and the pod
+// has none.
 func podMemory(pod *corev1.Pod) int64 {
 	if pod == nil {
 		return 0

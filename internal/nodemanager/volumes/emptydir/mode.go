@@ -13,28 +13,28 @@ import (
 const (
 	// anyUser lets every user that a pod's containers run as write.
 	anyUser = 0o777
-	// mountPointMode is that of directories which memory is mounted on.
+	// mountPointMode is the mode of mount points of memory.
 	mountPointMode = 0o750
 )
 
-// modeOf is the mode of a volume's top directory, and the group that it belongs to.
+// modeOf is the mode and the group of a volume's top directory.
 func modeOf(spec volumes.Spec) (mode uint32, group int) {
 	mode = anyUser
 	if asked := spec.Volume.EmptyDir.Mode; asked != nil {
 		mode = uint32(*asked)
 	}
-	given, wanted := ownership.GroupOf(spec.Pod, mount.ReadWrite)
+	fsGroup, wanted := ownership.GroupOf(spec.Pod, mount.ReadWrite)
 	if !wanted {
 		return mode, 0
 	}
-	return given.DirMode(mode), given.ID
+	return fsGroup.DirMode(mode), fsGroup.ID
 }
 
-// own gives a directory that no pod sees yet its group and mode.
+// own sets the group and mode of a directory that isn't published yet.
 func own(dir *os.File, path string, spec volumes.Spec) error {
 	mode, group := modeOf(spec)
 	if err := unix.Fchownat(int(dir.Fd()), "", -1, group, unix.AT_EMPTY_PATH); err != nil {
-		return &os.PathError{Op: "giving to the pod's fsGroup", Path: dir.Name(), Err: err}
+		return &os.PathError{Op: "setting the group of directory", Path: dir.Name(), Err: err}
 	}
 	if err := unix.Chmod(path, mode); err != nil {
 		return &os.PathError{Op: "setting the mode of directory", Path: dir.Name(), Err: err}

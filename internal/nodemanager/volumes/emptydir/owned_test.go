@@ -68,7 +68,7 @@ func TestAVolumeIsItsPodsFromTheStart(t *testing.T) {
 }
 
 // What a crash leaves before the directory has its name isn't the volume, and is taken
-// away by whoever comes next: a new attempt, or the pod's end.
+// away by the next attempt, or at the end of the pod.
 func TestAVolumeThatWasHalfMadeIsMadeAnew(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	plugin, dir, spec := emptydir.New(mount.Kernel{}), newDir(t), withGroup(specOf("", ""))

@@ -87,7 +87,7 @@ func TestADiskWithQuotasKeepsAVolumeWithinItsLimit(t *testing.T) {
 			t.Errorf("got %+v (%v)", usage, err)
 		}
 		opened.Close()
-		plugin.Look(t.Context(), time.Now(), func(types.UID) { t.Error("somebody was told") })
+		plugin.MeasureDue(t.Context(), time.Now(), func(types.UID) { t.Error("a pod was woken") })
 		if err := plugin.Unpublish(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// lookInterval is how often a volume is measured; one that takes long is so less
-	// often, so that others get at the disk.
-	lookInterval = time.Minute
-	patience     = 20
-	// pace is how often it is looked which volumes are due.
-	pace = 10 * time.Second
+	// measureInterval is how often a volume is measured. One that takes long is measured only
+	// after restFactor times as long, so that it leaves the disk to others.
+	measureInterval = time.Minute
+	restFactor      = 20
+	// dueInterval is how often the volumes that are due are measured.
+	dueInterval = 10 * time.Second
 	// mostFiles is how many files of a volume are counted.
 	mostFiles = 2_000_000
 )
 
-// sizes measures volumes on disk that have a sizeLimit which no quota enforces. They are
-// known from being looked for: nothing of it outlives the process.
+// sizes measures volumes on disk with a sizeLimit that no quota enforces. Checks of published
+// volumes register them: nothing of it outlives the process.
 type sizes struct {
 	mu    sync.Mutex
 	known map[string]*size
 }
 
-// size is what is known of one volume.
+// size is the measured size of one volume.
 type size struct {
 	pod         types.UID
 	limit, used int64
@@ -43,8 +43,8 @@ func (s *size) isOver() bool { return s.used > s.limit }
 
 func newSizes() *sizes { return &sizes{known: map[string]*size{}} }
 
-// check is an error if a volume has more than it may, as far as that is known. The volume
-// is measured from then on.
+// check returns an error if a volume was measured to be over its limit. The volume is measured
+// from then on.
 func (s *sizes) check(spec volumes.Spec, dir string) error {
 	limit := limitOf(spec)
 	if limit == 0 || spec.Pod == nil {
@@ -61,7 +61,7 @@ func (s *sizes) check(spec volumes.Spec, dir string) error {
 	if !of.isOver() {
 		return nil
 	}
-	// How much it is isn't said: each change would be told anew.
+	// Without the size: each change of it would be a new event.
 	return fmt.Errorf("it takes up more than its sizeLimit, which is %s: remove files from it, or delete the pod: %w",
 		spec.Volume.EmptyDir.SizeLimit, volumes.ErrOverLimit)
 }
@@ -72,30 +72,30 @@ func (s *sizes) forget(dir string) {
 	delete(s.known, dir)
 }
 
-// watch measures, one after another, until the context ends.
-func (s *sizes) watch(ctx context.Context, tell volumes.Tell) {
-	ticker := time.NewTicker(pace)
+// watch measures one volume after another, until the context ends.
+func (s *sizes) watch(ctx context.Context, wake volumes.Wake) {
+	ticker := time.NewTicker(dueInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.look(ctx, time.Now(), tell)
+			s.measureDue(ctx, time.Now(), wake)
 		}
 	}
 }
 
-// look measures all that are due.
-func (s *sizes) look(ctx context.Context, now time.Time, tell volumes.Tell) {
+// measureDue measures all that are due, and wakes the pods of those that passed their limit.
+func (s *sizes) measureDue(ctx context.Context, now time.Time, wake volumes.Wake) {
 	for _, dir := range s.dueAt(now) {
 		began := time.Now()
 		used, err := measure(ctx, dir)
 		if err != nil {
 			logf.FromContext(ctx).Info("measuring an emptyDir volume", "directory", dir, "error", err.Error())
 		}
-		if pod, changed := s.note(dir, used, now.Add(max(lookInterval, patience*time.Since(began)))); changed {
-			tell(pod)
+		if pod, changed := s.record(dir, used, now.Add(max(measureInterval, restFactor*time.Since(began)))); changed {
+			wake(pod)
 		}
 	}
 }
@@ -112,8 +112,8 @@ func (s *sizes) dueAt(now time.Time) []string {
 	return due
 }
 
-// note remembers what a volume takes up, and says whether its pod is to be looked at.
-func (s *sizes) note(dir string, used int64, due time.Time) (pod types.UID, changed bool) {
+// record records the size of a volume, and reports whether that passed its limit, up or down.
+func (s *sizes) record(dir string, used int64, due time.Time) (pod types.UID, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of, known := s.known[dir]
@@ -125,8 +125,8 @@ func (s *sizes) note(dir string, used int64, due time.Time) (pod types.UID, chan
 	return of.pod, of.isOver() != was
 }
 
-// measure is what the volume at dir takes up; 0 where the kernel limits it, or where it
-// has too many files to be counted.
+// measure returns the bytes of the volume at dir; 0 where a quota limits it, or if it has too many
+// files.
 func measure(ctx context.Context, dir string) (int64, error) {
 	opened, err := openPlain(dir)
 	if opened == nil || err != nil {
@@ -139,7 +139,7 @@ func measure(ctx context.Context, dir string) (int64, error) {
 	}
 	tree, err := filetree.MeasureTree(ctx, opened, mostFiles)
 	if errors.Is(err, filetree.ErrTooLarge) {
-		return 0, fmt.Errorf("its sizeLimit isn't watched: %w", err)
+		return 0, fmt.Errorf("its sizeLimit isn't checked: %w", err)
 	}
 	return tree.Bytes, err
 }

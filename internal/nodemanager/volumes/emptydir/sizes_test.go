@@ -22,7 +22,7 @@ type watched struct {
 	spec   volumes.Spec
 	dir    string
 	now    time.Time
-	told   []types.UID
+	woken  []types.UID
 }
 
 func newWatched(t *testing.T, limit string) *watched {
@@ -41,7 +41,7 @@ func newWatched(t *testing.T, limit string) *watched {
 func (w *watched) later(t *testing.T, passed time.Duration) error {
 	t.Helper()
 	w.now = w.now.Add(passed)
-	w.plugin.Look(t.Context(), w.now, func(pod types.UID) { w.told = append(w.told, pod) })
+	w.plugin.MeasureDue(t.Context(), w.now, func(pod types.UID) { w.woken = append(w.woken, pod) })
 	there, err := w.plugin.IsPublished(nil, w.spec, w.dir)
 	if !there {
 		t.Error("it isn't published any more")
@@ -57,7 +57,7 @@ func (w *watched) write(t *testing.T, bytes int) {
 }
 
 //proves:emptyDir/sizeLimit
-func TestAPodIsToldOnceThatItsVolumeHasTooMuchAndThatItHasNoMore(t *testing.T) {
+func TestAPodIsWokenOnceWhenItsVolumeIsOverItsLimitAndOnceWhenItIsNot(t *testing.T) {
 	mounttest.NeedsRoot(t) // a published directory is root's
 	w := newWatched(t, "1Mi")
 	if err := w.later(t, 0); err != nil {
@@ -70,12 +70,12 @@ func TestAPodIsToldOnceThatItsVolumeHasTooMuchAndThatItHasNoMore(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if len(w.told) != 1 || w.told[0] != "the-pod" {
-		t.Errorf("told were %v", w.told)
+	if len(w.woken) != 1 || w.woken[0] != "the-pod" {
+		t.Errorf("woken were %v", w.woken)
 	}
 	w.write(t, 10)
-	if err := w.later(t, time.Hour); err != nil || len(w.told) != 2 {
-		t.Errorf("got %v, told were %v", err, w.told)
+	if err := w.later(t, time.Hour); err != nil || len(w.woken) != 2 {
+		t.Errorf("got %v, woken were %v", err, w.woken)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestAVolumeThatIsGoneIsNotMeasured(t *testing.T) {
 	if err := w.plugin.Unpublish(t.Context(), w.dir); err != nil {
 		t.Fatal(err)
 	}
-	w.plugin.Look(t.Context(), w.now.Add(time.Hour), func(types.UID) { t.Error("somebody was told") })
+	w.plugin.MeasureDue(t.Context(), w.now.Add(time.Hour), func(types.UID) { t.Error("a pod was woken") })
 }
 
 func TestAVolumeWithoutALimitIsNotMeasured(t *testing.T) {
@@ -111,8 +111,8 @@ func TestAVolumeWithoutALimitIsNotMeasured(t *testing.T) {
 	w := newWatched(t, "")
 	w.write(t, 2*mebibyte)
 	for range 2 {
-		if err := w.later(t, time.Hour); err != nil || len(w.told) > 0 {
-			t.Errorf("got %v, told were %v", err, w.told)
+		if err := w.later(t, time.Hour); err != nil || len(w.woken) > 0 {
+			t.Errorf("got %v, woken were %v", err, w.woken)
 		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 // expectation is what has to be at a hostPath of some type.
 type expectation struct {
 	kind corev1.HostPathType
-	// what is the name of it, and mode its type bits. Empty: anything may be there.
+	// what is its name, and mode its type bits. Empty: any kind.
 	what string
 	mode os.FileMode
-	// advice is what to do if it isn't there.
+	// advice is what to do if it doesn't exist.
 	advice string
 }
 
@@ -34,7 +34,7 @@ var expectations = []expectation{
 	{corev1.HostPathBlockDev, "a block device", os.ModeDevice, "attach the device to the node, or correct the path"},
 }
 
-// expect finds what has to be at a hostPath of a type.
+// expect returns what has to be at a hostPath of a type.
 func expect(kind corev1.HostPathType) (expectation, error) {
 	for _, expected := range expectations {
 		if expected.kind == kind {
@@ -44,7 +44,7 @@ func expect(kind corev1.HostPathType) (expectation, error) {
 	return expectation{}, fmt.Errorf("hostPath with type %s is %w: use one that the Kubernetes documentation of hostPath lists", kind, volumes.ErrNotSupported)
 }
 
-// missing says that nothing is at the path.
+// missing is the error of a path that doesn't exist.
 func (e expectation) missing(path string) error {
 	if e.kind == corev1.HostPathFileOrCreate {
 		path = filepath.Dir(path)
@@ -52,11 +52,11 @@ func (e expectation) missing(path string) error {
 	return fmt.Errorf("the volume's hostPath: %s doesn't exist on this node: %s", path, e.advice)
 }
 
-// check makes sure that what was opened is what is expected.
+// check returns an error unless the opened file is of the expected kind.
 func (e expectation) check(file *os.File, path string) error {
 	info, err := file.Stat()
 	if err != nil {
-		return fmt.Errorf("looking what the volume's hostPath is: %w", err)
+		return fmt.Errorf("inspecting the volume's hostPath: %w", err)
 	}
 	if e.what == "" || info.Mode().Type() == e.mode {
 		return nil
@@ -65,7 +65,7 @@ func (e expectation) check(file *os.File, path string) error {
 		e.kind, path, nameOf(info.Mode()), e.what)
 }
 
-// nameOf is what people call a file of a mode.
+// nameOf is the name of a kind of file.
 func nameOf(mode os.FileMode) string {
 	for _, expected := range expectations {
 		if expected.what != "" && expected.mode == mode.Type() {

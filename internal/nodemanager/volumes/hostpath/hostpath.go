@@ -1,14 +1,12 @@
-// Package hostpath serves volumes that are a directory, file, socket or device of the
-// node: volume objects of source hostPath, and pods that name a path themselves. What
-// is there is the administrator's, and never removed. It is made only if the type of the
-// volume says so, or says nothing at all: then a missing path becomes a directory, as
-// container runtimes do it.
+// Package hostpath serves volumes that are a directory, file, socket or device of the node: volume
+// objects of source hostPath, and pods that name a path themselves. It never removes what is at the
+// path. It makes a missing path only if the type allows that: without a type, a directory, as
+// container runtimes do.
 //
-// A directory comes with what is mounted in it when the pod begins, but for what the
-// agent mounts itself: of that, every pod would hold all other pods' volumes. What is
-// mounted or unmounted on either side later shows on the other as far as the
-// mountPropagation of the pod's containers says so. What the node has mounted stays
-// mounted when the pod goes.
+// A directory is mounted with the mounts inside it, except the agent's own: with these, every pod
+// would hold all other pods' volumes. Later mounts and unmounts propagate as far as the
+// mountPropagation of the pod's containers allows. The node's own mounts stay mounted when the pod
+// is gone.
 package hostpath
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// pointMode is that of directories which something is mounted on.
+// pointMode is the mode of mount points.
 const pointMode = 0o750
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
@@ -35,7 +33,7 @@ type Plugin struct {
 
 var _ volumes.Plugin = Plugin{}
 
-// New returns the volume type. In agentDir the agent mounts what it mounts.
+// New returns the volume type. The agent's own mounts are in agentDir.
 func New(mounter mount.Mounter, agentDir string) Plugin {
 	return Plugin{mounter: mounter, agentDir: agentDir}
 }
@@ -46,7 +44,7 @@ func (Plugin) Name() string { return "kubernetes.io/host-path" }
 // CanHandle implements volumes.Plugin.
 func (Plugin) CanHandle(spec volumes.Spec) bool { return sourceOf(spec) != nil }
 
-// sourceOf is what a volume says of the path; nil if it is of another type.
+// sourceOf is the hostPath of a volume; nil if it is of another type.
 func sourceOf(spec volumes.Spec) *corev1.HostPathVolumeSource {
 	if spec.PersistentVolume != nil {
 		return spec.PersistentVolume.Spec.HostPath
@@ -96,7 +94,7 @@ func (p Plugin) publishDirectory(spec volumes.Spec, source *os.File, dir string)
 	return explainPropagation(volumes.Bind(tree, source, dir, spec.Access), agentDir)
 }
 
-// trees is a Mounter that binds directories with what is mounted in them.
+// trees is a Mounter that binds directories with the mounts inside them.
 type trees struct {
 	mount.Mounter
 	options mount.TreeOptions
@@ -108,8 +106,8 @@ func (t trees) Bind(source *os.File, target string, access mount.Access) error {
 	return t.BindTree(source, target, t.options)
 }
 
-// Unpublish implements volumes.Plugin. Whether it is a directory or a file shows once
-// nothing is mounted on it any more.
+// Unpublish implements volumes.Plugin. Whether dir is a directory or a file is known once nothing is
+// mounted on it.
 func (p Plugin) Unpublish(_ context.Context, dir string) error {
 	if err := mount.UnmountBelow(p.mounter, dir); err != nil {
 		return err

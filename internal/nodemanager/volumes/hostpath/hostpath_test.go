@@ -27,7 +27,7 @@ var served = map[corev1.HostPathType][]string{
 }
 
 //proves:hostPath/type
-func TestWhatIsAtThePathIsShownAndStaysWhenThePodGoes(t *testing.T) {
+func TestThePathIsMountedAndStaysWhenThePodIsGone(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host := newHost(t)
 	for kind, names := range served {
@@ -61,7 +61,7 @@ func TestWhatIsAtThePathIsShownAndStaysWhenThePodGoes(t *testing.T) {
 }
 
 //proves:hostPath/type
-func TestWhatIsNotOfTheTypeIsRefusedWithWhatToDo(t *testing.T) {
+func TestAPathOfAnotherTypeIsRefusedWithAdvice(t *testing.T) {
 	mounttest.NeedsRoot(t) // it makes devices
 	host := newHost(t)
 	tests := []struct {
@@ -107,7 +107,7 @@ func TestWhatIsNotOfTheTypeIsRefusedWithWhatToDo(t *testing.T) {
 }
 
 //proves:hostPath/type
-func TestWhatIsMissingIsMadeWhereTheTypeSaysSo(t *testing.T) {
+func TestAMissingPathIsMadeIfTheTypeAllowsIt(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	before := unix.Umask(0o077)
 	defer unix.Umask(before)

@@ -18,9 +18,9 @@ const (
 	fileMode = 0o644
 )
 
-// open opens what a volume names, and makes it first if it isn't there and the type of
-// the volume doesn't say that it must be. The path is walked once: whoever changes it later changes nothing
-// about what was opened, looked at, and is mounted.
+// open opens the path of a volume. It makes a missing one if the type of the hostPath allows that.
+// The path is walked once: a later change of it doesn't affect what was opened, checked, and is
+// mounted.
 func open(host *corev1.HostPathVolumeSource) (*os.File, error) {
 	kind := corev1.HostPathUnset
 	if host.Type != nil {
@@ -48,7 +48,7 @@ func open(host *corev1.HostPathVolumeSource) (*os.File, error) {
 	return file, nil
 }
 
-// makeAt makes what belongs at a path, and opens it.
+// makeAt makes a directory or file, and opens it.
 func makeAt(path string, kind corev1.HostPathType) (*os.File, error) {
 	switch kind {
 	case corev1.HostPathUnset, corev1.HostPathDirectoryOrCreate:
@@ -60,8 +60,8 @@ func makeAt(path string, kind corev1.HostPathType) (*os.File, error) {
 	}
 }
 
-// makeDir makes a directory with all that lead to it, each in the one that was opened
-// before: a path that is changed meanwhile leads nowhere else.
+// makeDir makes a directory and its parents, each in the opened parent: a change of the path
+// meanwhile leads nowhere else.
 func makeDir(path string) (*os.File, error) {
 	parent, err := safepath.OpenHost(filepath.Dir(path))
 	if errors.Is(err, os.ErrNotExist) {
@@ -78,7 +78,7 @@ func makeDir(path string) (*os.File, error) {
 	return safepath.OpenAt(parent, name)
 }
 
-// makeFile makes an empty file. The directory that it lies in must be there.
+// makeFile makes an empty file in an existing directory.
 func makeFile(path string) (*os.File, error) {
 	parent, err := safepath.OpenHost(filepath.Dir(path))
 	if err != nil {

@@ -16,13 +16,12 @@ import (
 // besidePrefix begins the name of a mount point of the other kind until it is exchanged.
 const besidePrefix = ".other-"
 
-// ensureKind makes a mount point that is there a directory or a file, as what is mounted on
-// it. One of the other kind was made to keep the volume for this pod, before it was known
-// what the path leads to, or when that was something else. The name tells whose the volume
-// is: there is no moment without it.
+// ensureKind makes an existing mount point a directory or a file, like the source. One of the other
+// kind was made to reserve the volume for this pod before the kind of the path was known, or when
+// it had another kind. The name is the reservation: it exists at every moment.
 func (p Plugin) ensureKind(ctx context.Context, dir string, isDir bool) error {
 	beside := filepath.Join(filepath.Dir(dir), besidePrefix+filepath.Base(dir))
-	// What a crash before the end left.
+	// Left by a crash before the end.
 	if err := p.Unpublish(ctx, beside); err != nil {
 		return err
 	}
@@ -56,7 +55,7 @@ func makePoint(path string, isDir bool) error {
 	return volumes.EnsureFile(path)
 }
 
-// checkHoldsNothing makes sure that nobody put anything where a mount is missing.
+// checkHoldsNothing returns an error if files were put where a mount is missing.
 func checkHoldsNothing(path string, info os.FileInfo) error {
 	empty := info.Mode().IsRegular() && info.Size() == 0
 	if info.IsDir() {
@@ -70,7 +69,7 @@ func checkHoldsNothing(path string, info os.FileInfo) error {
 		}
 	}
 	if !empty {
-		return fmt.Errorf("mounting at %s: it holds something: look at it, and remove it by hand", path)
+		return fmt.Errorf("mounting at %s: it holds something: inspect it, and remove it by hand", path)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestAVolumeIsMountedWhateverItsMountPointWasBefore(t *testing.T) {
 	}
 }
 
-func TestAMountPointIsThereAtEveryMomentAsItSaysWhoHasTheVolume(t *testing.T) {
+func TestAMountPointExistsAtEveryMomentAsItReservesTheVolume(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host := newHost(t)
 	plugin, dir := newPlugin(t)
@@ -69,7 +69,7 @@ func TestAMountPointIsThereAtEveryMomentAsItSaysWhoHasTheVolume(t *testing.T) {
 	go func() {
 		times := 0
 		for {
-			// By its name only, as the agent looks: who asks for the file keeps a mount busy.
+			// By its name only, like the agent: a stat of the file keeps a mount busy.
 			if !slices.ContainsFunc(entriesOf(t, filepath.Dir(dir)), func(entry os.DirEntry) bool { return entry.Name() == filepath.Base(dir) }) {
 				times++
 			}

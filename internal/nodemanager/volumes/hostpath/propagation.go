@@ -11,21 +11,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// propagationOf is on which side of a directory shows what is mounted later on the other:
-// as far as the container goes that asks for most. The container runtime keeps it from
-// those that ask for less.
+// propagationOf is the widest mountPropagation that a container of the pod asks for. The container
+// runtime restricts it for the others.
 func propagationOf(spec volumes.Spec) (mount.Propagation, error) {
 	most := mount.Private
 	if spec.Pod == nil {
 		return most, nil
 	}
 	for _, user := range container.All(spec.Pod) {
-		for _, seen := range user.VolumeMounts {
-			asked := askedBy(seen)
-			if seen.Name != spec.Volume.Name || asked == mount.Private {
+		for _, used := range user.VolumeMounts {
+			asked := askedBy(used)
+			if used.Name != spec.Volume.Name || asked == mount.Private {
 				continue
 			}
-			if err := checkPropagation(user, seen); err != nil {
+			if err := checkPropagation(user, used); err != nil {
 				return mount.Private, err
 			}
 			most = max(most, asked)
@@ -34,11 +33,11 @@ func propagationOf(spec volumes.Spec) (mount.Propagation, error) {
 	return most, nil
 }
 
-func askedBy(seen corev1.VolumeMount) mount.Propagation {
-	if seen.MountPropagation == nil {
+func askedBy(used corev1.VolumeMount) mount.Propagation {
+	if used.MountPropagation == nil {
 		return mount.Private
 	}
-	switch *seen.MountPropagation {
+	switch *used.MountPropagation {
 	case corev1.MountPropagationHostToContainer:
 		return mount.Slave
 	case corev1.MountPropagationBidirectional:
@@ -48,26 +47,26 @@ func askedBy(seen corev1.VolumeMount) mount.Propagation {
 	}
 }
 
-func checkPropagation(user corev1.Container, seen corev1.VolumeMount) error {
+func checkPropagation(user corev1.Container, used corev1.VolumeMount) error {
 	isPrivileged := user.SecurityContext != nil && user.SecurityContext.Privileged != nil && *user.SecurityContext.Privileged
 	switch {
-	case *seen.MountPropagation == corev1.MountPropagationBidirectional && !isPrivileged:
+	case *used.MountPropagation == corev1.MountPropagationBidirectional && !isPrivileged:
 		return fmt.Errorf("container %s asks for mountPropagation Bidirectional, which is for privileged containers only: use HostToContainer", user.Name)
-	case seen.SubPath != "" || seen.SubPathExpr != "":
+	case used.SubPath != "" || used.SubPathExpr != "":
 		return fmt.Errorf("mountPropagation %s of a part of a hostPath, which container %s asks for, is %w: "+
-			"name the whole path in a hostPath of its own instead of subPath", *seen.MountPropagation, user.Name, volumes.ErrNotSupported)
+			"name the whole path in a hostPath of its own instead of subPath", *used.MountPropagation, user.Name, volumes.ErrNotSupported)
 	default:
 		return nil
 	}
 }
 
-// explainPropagation says what to do where mounts can't be told of on the other side.
+// explainPropagation adds to an error what to do where mounts can't propagate.
 func explainPropagation(err error, agentDir string) error {
 	switch {
 	case errors.Is(err, mount.ErrNotShared):
 		return fmt.Errorf("the pod asks for mountPropagation: %w: share its mounts on the node (mount --make-rshared PATH), or use mountPropagation None", err)
 	case errors.Is(err, mount.ErrShows):
-		return fmt.Errorf("mountPropagation of a hostPath that shows %s, where all pods' volumes are mounted, is %w: "+
+		return fmt.Errorf("mountPropagation of a hostPath that contains %s, where all pods' volumes are mounted, is %w: "+
 			"use mountPropagation None, or name directories beside it", agentDir, volumes.ErrNotSupported)
 	default:
 		return err

@@ -40,7 +40,7 @@ var (
 )
 
 //proves:hostPath/mountPropagation
-func TestWhatIsMountedLaterShowsAsFarAsAContainerAsksFor(t *testing.T) {
+func TestLaterMountsPropagateAsFarAsAContainerAsksFor(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, test := range map[string]struct {
 		mounts        []corev1.VolumeMount
@@ -88,7 +88,7 @@ func TestWhatIsMountedLaterShowsAsFarAsAContainerAsksFor(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatFollowsTheNodeIsFoundAndTakenAwayByTheNextAgent(t *testing.T) {
+func TestAVolumeWithPropagationIsUnmountedByTheNextAgent(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host, inner := newSharedHost(t)
 	plugin, dir := newPlugin(t)
@@ -114,7 +114,7 @@ func TestAVolumeThatFollowsTheNodeIsFoundAndTakenAwayByTheNextAgent(t *testing.T
 }
 
 //proves:hostPath/mountPropagation
-func TestMountPropagationThatCannotBeIsToldOf(t *testing.T) {
+func TestImpossibleMountPropagationIsAnError(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	part := toPod
 	part.SubPath = "inner"
@@ -152,7 +152,7 @@ func TestMountPropagationThatCannotBeIsToldOf(t *testing.T) {
 	}
 }
 
-func TestWhatShowsAllPodsVolumesFollowsNothing(t *testing.T) {
+func TestAPathWithAllPodsVolumesHasNoPropagation(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	plugin, dir := newPlugin(t)
 	agent := filepath.Dir(dir)

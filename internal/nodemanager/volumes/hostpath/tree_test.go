@@ -35,7 +35,7 @@ func newSharedHost(t *testing.T) (host, inner string) {
 }
 
 //proves:hostPath/mounts
-func TestADirectoryComesWithWhatIsMountedInItWhichStaysWhenThePodGoes(t *testing.T) {
+func TestADirectoryIsMountedWithItsMountsWhichStayWhenThePodIsGone(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host, inner := newSharedHost(t)
 	plugin, dir := newPlugin(t)
@@ -55,7 +55,7 @@ func TestADirectoryComesWithWhatIsMountedInItWhichStaysWhenThePodGoes(t *testing
 }
 
 //proves:hostPath/readOnly
-func TestOfAReadOnlyVolumeNothingCanBeWrittenNotEvenWhatIsMountedInIt(t *testing.T) {
+func TestAReadOnlyVolumeIsReadOnlyWithTheMountsInsideIt(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host, _ := newSharedHost(t)
 	plugin, dir := newPlugin(t)

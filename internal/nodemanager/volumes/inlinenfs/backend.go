@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// BackendNamedBy is the backend that a pod names. What else it says of a volume would
-// have no effect, and isn't ignored.
+// BackendNamedBy returns the backend that a pod names. Any other attribute would have no effect, and
+// is an error.
 func BackendNamedBy(source *corev1.CSIVolumeSource) (string, error) {
 	const known = stowagev1alpha1.BackendAttribute
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(source.VolumeAttributes)), func(key string) bool { return key == known })
@@ -32,7 +32,7 @@ func BackendNamedBy(source *corev1.CSIVolumeSource) (string, error) {
 	}
 }
 
-// CheckAllows says why a pod can't begin to use a backend without a claim.
+// CheckAllows returns why a new pod can't use a backend without a claim.
 func CheckAllows(backend *stowagev1alpha1.StorageBackend) error {
 	switch {
 	case backend.DeletionTimestamp != nil:

@@ -86,7 +86,7 @@ func eachCrash(t *testing.T, prepare, work func(*node) error, look func(*testing
 }
 
 //proves:inline/crash
-func TestAPublishThatIsCutOffAnywhereIsFinishedOrUndone(t *testing.T) {
+func TestAPublishInterruptedAnywhereIsFinishedOrUndone(t *testing.T) {
 	nothing := func(*node) error { return nil }
 	publish := func(n *node) error { return n.publish(t.Context(), "pod-1") }
 	t.Run("undone, without the backend", func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAPublishThatIsCutOffAnywhereIsFinishedOrUndone(t *testing.T) {
 }
 
 //proves:inline/crash
-func TestAnUnpublishThatIsCutOffAnywhereIsFinished(t *testing.T) {
+func TestAnUnpublishInterruptedAnywhereIsFinished(t *testing.T) {
 	prepare := func(n *node) error {
 		if err := n.publish(t.Context(), "pod-1"); err != nil {
 			return err

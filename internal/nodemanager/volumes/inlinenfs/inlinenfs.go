@@ -1,14 +1,13 @@
-// Package inlinenfs serves volumes of Stowage's nfs driver that pods name themselves,
-// without a claim: a folder of the pod's own on the share of a StorageBackend, as long
-// as the pod is there.
+// Package inlinenfs serves inline volumes of Stowage's nfs driver, which pods have without a claim:
+// a folder of the pod's own on the share of a StorageBackend, for the lifetime of the pod.
 //
-// The backend that the pod names says which share, how it is mounted and whose the folder
-// is; the pod says nothing of that. All of it is recorded on the node before the folder is
-// made, and from then on the record decides: pod and backend may be changed, or gone. What
-// has no record isn't this node's, and is never removed.
+// The StorageBackend has the share, its mount options and the owner of the folder; the pod has no
+// say in these. All of it is recorded on the node before the folder is made, and from then on the
+// record decides: pod and backend may be changed, or gone. A folder without a record isn't this
+// node's, and is never removed.
 //
-// Shares are mounted by package nfs, and whatever asks a server is done by remote.Apart:
-// a server that hangs holds up its own volumes only.
+// Package nfs mounts the shares, and remote.Apart makes all calls to servers: a server that hangs
+// delays only its own volumes.
 package inlinenfs
 
 import (
@@ -28,15 +27,15 @@ import (
 )
 
 const (
-	// parentDir is the directory of a share that its folders lie in. No volume of a claim
-	// can: their directories don't begin with a dot.
+	// parentDir is the directory of the folders in a share. No claim's volume has that name: their
+	// directories don't begin with a dot.
 	parentDir = ".stowage-inline"
 	// shareDir is the folder of a volume's directory in which package nfs mounts it.
 	shareDir = "share"
-	// recordedPrefix begins the name of the empty directory beside it that tells which
-	// record is the volume's.
+	// recordedPrefix begins the name of the empty directory beside it that names the volume's
+	// record.
 	recordedPrefix = "recorded-"
-	// dirMode is that of directories of the agent's own.
+	// dirMode is the mode of the agent's own directories.
 	dirMode = 0o750
 )
 
@@ -76,8 +75,8 @@ func New(shares nfs.Plugin, folders Folders, folder string) (Plugin, error) {
 	return plugin, nil
 }
 
-// Name implements volumes.Plugin. It isn't that of claims' volumes: what takes this type
-// away removes data, and what takes those away never does.
+// Name implements volumes.Plugin. It differs from that of claims' volumes: Unpublish of this type
+// removes data, and theirs never does.
 func (Plugin) Name() string { return "stowage.dev/inline-nfs" }
 
 // CanHandle implements volumes.Plugin.
@@ -100,9 +99,9 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 	if err != nil {
 		return err
 	}
-	// First, so that whatever a crash leaves of the rest is found by Unpublish.
+	// First, so that Unpublish finds what a crash leaves of the rest.
 	if err := os.MkdirAll(filepath.Join(dir, recordedPrefix+id), dirMode); err != nil {
-		return fmt.Errorf("noting what is recorded of the volume: %w", err)
+		return fmt.Errorf("naming the volume's record: %w", err)
 	}
 	volume, err := p.ensureRecord(id, spec)
 	if err != nil {
@@ -114,7 +113,7 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 	return p.shares.Publish(ctx, volume.mountedBy(spec), filepath.Join(dir, shareDir))
 }
 
-// ensureRecord finds what is recorded of a volume, or records what its backend says.
+// ensureRecord finds the record of a volume, or makes it from its backend.
 func (p Plugin) ensureRecord(id string, spec volumes.Spec) (*record, error) {
 	found, err := p.records.find(id)
 	if err != nil || found != nil {
@@ -133,15 +132,14 @@ func (p Plugin) ensureFolder(ctx context.Context, id string, volume *record) err
 	})
 }
 
-// onShare mounts a volume's whole share, where no pod sees it, for the time that work
-// takes.
+// onShare mounts a volume's whole share, where no pod has it, while work runs.
 func (p Plugin) onShare(ctx context.Context, id string, volume *record, work func(share string) error) error {
 	dir := filepath.Join(p.workDir, id)
 	err := p.shares.Publish(ctx, volume.wholeShare(), dir)
 	if err == nil {
 		err = work(p.shares.Path(dir))
 	}
-	// Also if nobody waits for the work any more: no pass comes by here but for this volume.
+	// Also after the context has ended: no pass of another volume unmounts it.
 	return errors.Join(err, p.shares.Unpublish(context.WithoutCancel(ctx), dir))
 }
 
@@ -154,15 +152,15 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if err := p.shares.Unpublish(ctx, filepath.Join(dir, shareDir)); err != nil {
 		return err
 	}
-	err := volumes.RemoveNoted(dir, recordedPrefix, func(id string) error { return p.removeRecorded(ctx, id) })
+	err := volumes.RemoveRecorded(dir, recordedPrefix, func(id string) error { return p.removeRecorded(ctx, id) })
 	if err != nil {
 		return err
 	}
 	return volumes.RemoveEmptyDir(dir)
 }
 
-// removeRecorded removes a folder and then its record. Without a record no folder was
-// made, or somebody gave it up: the share may still be mounted.
+// removeRecorded removes a folder and then its record. Without a record, no folder was made, or an
+// administrator gave it up by removing the record: the share may still be mounted.
 func (p Plugin) removeRecorded(ctx context.Context, id string) error {
 	volume, err := p.records.find(id)
 	if err != nil {
@@ -186,7 +184,7 @@ func (p Plugin) removeFolder(ctx context.Context, id string, volume *record) err
 	})
 }
 
-// explain says what to do about an error of the server.
+// explain adds to an error of the server what to do about it.
 func explain(volume *record, err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):

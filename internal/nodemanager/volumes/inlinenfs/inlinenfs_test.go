@@ -159,7 +159,7 @@ func (r refusing) MakeFolder(context.Context, string, remote.Folder) error   { r
 func (r refusing) RemoveFolder(context.Context, string, remote.Folder) error { return r.err }
 
 //proves:inline/gone
-func TestAnErrorOfTheServerSaysWhatToDoAndTheRecordStaysUntilTheFolderIsGone(t *testing.T) {
+func TestAServersErrorHasAdviceAndTheRecordStaysUntilTheFolderIsGone(t *testing.T) {
 	for says, err := range map[string]error{"doesn't answer": remote.ErrSilent, "no_root_squash": unix.EPERM} {
 		t.Run(says, func(t *testing.T) {
 			n := newNode(t)
@@ -184,7 +184,7 @@ func TestAnErrorOfTheServerSaysWhatToDoAndTheRecordStaysUntilTheFolderIsGone(t *
 }
 
 //proves:inline/gone
-func TestAPodWhoseShareIsGoneForGoodCanBeLetGo(t *testing.T) {
+func TestAPodOfALostShareCanBeTornDown(t *testing.T) {
 	n := newNode(t)
 	n.mustPublish(t, "pod-1")
 	gone := n.onServer() + "-gone"
@@ -203,7 +203,7 @@ func TestAPodWhoseShareIsGoneForGoodCanBeLetGo(t *testing.T) {
 	}
 }
 
-func TestAVolumeWhoseNameNamesNoFolderIsRefused(t *testing.T) {
+func TestAVolumeWithoutAValidFolderNameIsRefused(t *testing.T) {
 	n := newNode(t)
 	for _, name := range []string{"../precious", "", "a/b", ".", "a b"} {
 		spec := n.spec("pod-1")

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// defaultMode is that of the folders of backends that don't say one.
+	// defaultMode is the mode of folders of backends without one.
 	defaultMode = "0770"
 
 	fileMode = 0o600
@@ -37,14 +37,14 @@ var (
 	octal   = regexp.MustCompile(`^[0-7]{3,4}$`)
 )
 
-// record is where a volume's folder is on which share, how the share is mounted, and
-// whose the folder is: what the backend said when the volume was made.
+// record is the share of a volume's folder, its mount options, and the folder's owner, as the
+// backend had them when the volume was made.
 type record struct {
 	Server string `json:"server"`
 	Path   string `json:"path"`
 	// MountOptions have commas between them.
 	MountOptions string `json:"mountOptions"`
-	// Folder is the volume's id, again: a record that was copied is none.
+	// Folder is the volume's id, again: a copied record is invalid.
 	Folder string `json:"folder"`
 	UID    int64  `json:"uid"`
 	GID    int64  `json:"gid"`
@@ -52,7 +52,7 @@ type record struct {
 	Mode string `json:"mode"`
 }
 
-// idOf names a volume: no two of a server have one name, whatever cluster they are of.
+// idOf names a volume: the name is unique on a server, even with several clusters.
 func idOf(spec volumes.Spec) (string, error) {
 	id := string(spec.Pod.UID) + "-" + spec.Volume.Name
 	if !validID.MatchString(id) {
@@ -61,7 +61,7 @@ func idOf(spec volumes.Spec) (string, error) {
 	return id, nil
 }
 
-// recordOf is what a backend says of a volume's folder.
+// recordOf makes the record of a volume's folder from its backend.
 func recordOf(id string, backend *stowagev1alpha1.StorageBackend) (*record, error) {
 	if backend == nil || backend.Spec.NFS == nil {
 		return nil, errors.New("the volume's StorageBackend doesn't allow it any more, and its folder wasn't made before: name another one")
@@ -87,8 +87,7 @@ func recordOf(id string, backend *stowagev1alpha1.StorageBackend) (*record, erro
 	return made, nil
 }
 
-// check says what is wrong with what the rest relies on. Server, path and options are
-// checked by whoever mounts them.
+// check returns what is wrong with a record. Package nfs checks server, path and options.
 func (r *record) check(id string) error {
 	switch {
 	case !validID.MatchString(id) || r.Folder != id:
@@ -134,20 +133,19 @@ func (r *record) volume(directory string, access mount.Access) volumes.Spec {
 	return volumes.Spec{PersistentVolume: volume, Access: access}
 }
 
-// records are the files that hold them, in a folder where no pod can write.
+// records are the files of records, in a folder that no pod can write.
 type records struct{ dir string }
 
 func (r records) path(id string) string { return filepath.Join(r.dir, id+".json") }
 
-// find reads a record; nil if there is none. One that isn't whole is an error: what it
-// says may be anything.
+// find reads a record; nil if there is none. A damaged one is an error.
 func (r records) find(id string) (*record, error) {
 	content, err := os.ReadFile(r.path(id))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what is recorded of the volume: %w", err)
+		return nil, fmt.Errorf("reading the volume's record: %w", err)
 	}
 	found := &record{}
 	decoder := json.NewDecoder(bytes.NewReader(content))
@@ -166,7 +164,7 @@ func (r records) find(id string) (*record, error) {
 	return found, nil
 }
 
-// write writes a record: it is there wholly or not at all, also after a loss of power.
+// write writes a record: all of it or nothing, also after a loss of power.
 func (r records) write(id string, what *record) error {
 	content, err := json.Marshal(what)
 	if err == nil {
@@ -203,7 +201,7 @@ func (r records) remove(id string) error {
 	return r.sync()
 }
 
-// sync makes sure that names survive a loss of power.
+// sync makes names survive a loss of power.
 func (r records) sync() error {
 	dir, err := os.Open(r.dir)
 	if err != nil {

@@ -11,41 +11,40 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 )
 
-// inlineHandle is what kubelets name the volumes that pods name themselves. None of a
-// claim has such a handle: those of the nfs backend name what they are.
+// inlineHandle is the handle that a kubelet gives to inline volumes. No claim's volume has such a
+// handle: those of the nfs backend have other forms.
 var inlineHandle = regexp.MustCompile(`^csi-[0-9a-f]{64}$`)
 
 // Backends finds the StorageBackend of a name.
 type Backends func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error)
 
-// Staging is what the kubelet's calls do to volumes of the nfs driver, also to those that
-// pods name themselves: such a folder is mounted at the kubelet's path itself, and
-// recorded by the kubelet's handle. Only while a folder is made or removed is its share
-// mounted as a whole, in a folder of the agent's own.
+// Staging serves the kubelet's calls for volumes of the nfs driver, inline ones too. An inline
+// folder is mounted at the kubelet's path itself, and recorded by the kubelet's handle. Its whole
+// share is mounted only while the folder is made or removed, in a folder of the agent's own.
 type Staging struct {
 	*nfs.Staging
 	plugin   Plugin
 	backends Backends
 }
 
-// NewStaging returns what serves the kubelet's calls. It has the plugin's records.
+// NewStaging returns a Staging with the plugin's records.
 func NewStaging(shares *nfs.Staging, plugin Plugin, backends Backends) Staging {
 	return Staging{Staging: shares, plugin: plugin, backends: backends}
 }
 
-// IsInline tells whether a handle is of a volume that a pod named itself.
+// IsInline reports whether a handle is of an inline volume.
 func (Staging) IsInline(handle string) bool { return inlineHandle.MatchString(handle) }
 
-// PublishInline makes a pod's own folder, and makes it visible at target.
+// PublishInline makes a pod's own folder, and mounts it at target.
 func (s Staging) PublishInline(ctx context.Context, spec volumes.Spec, handle, target string) error {
 	if !s.IsInline(handle) {
-		return fmt.Errorf("%q is no handle of a pod's own volume: %w", handle, volumes.ErrInvalid)
+		return fmt.Errorf("%q is no handle of an inline volume: %w", handle, volumes.ErrInvalid)
 	}
 	volume, err := s.ensureRecord(ctx, spec, handle)
 	if err != nil {
 		return err
 	}
-	// One that is there was made before, and its server isn't asked for it again.
+	// A mounted one was made before: its server isn't called again.
 	if missing := s.Check(ctx, handle, target); missing != nil {
 		if err := s.plugin.ensureFolder(ctx, handle, volume); err != nil {
 			return err
@@ -54,8 +53,7 @@ func (s Staging) PublishInline(ctx context.Context, spec volumes.Spec, handle, t
 	return s.Stage(ctx, volume.mountedBy(spec), target)
 }
 
-// ensureRecord finds what is recorded of a volume, or records what the backend says that
-// the pod names.
+// ensureRecord finds the record of a volume, or makes it from the backend that the pod names.
 func (s Staging) ensureRecord(ctx context.Context, spec volumes.Spec, handle string) (*record, error) {
 	found, err := s.plugin.records.find(handle)
 	if err != nil || found != nil {
@@ -75,11 +73,11 @@ func (s Staging) ensureRecord(ctx context.Context, spec volumes.Spec, handle str
 	return s.plugin.ensureRecord(handle, spec)
 }
 
-// UnpublishInline takes a pod's own folder away and removes it, whatever became of the
-// backend. The record goes last.
+// UnpublishInline unmounts and removes a pod's own folder, whatever became of the backend. The
+// record goes last.
 func (s Staging) UnpublishInline(ctx context.Context, handle, target string) error {
 	if !s.IsInline(handle) {
-		return fmt.Errorf("%q is no handle of a pod's own volume: %w", handle, volumes.ErrInvalid)
+		return fmt.Errorf("%q is no handle of an inline volume: %w", handle, volumes.ErrInvalid)
 	}
 	if err := s.Unstage(ctx, handle, target); err != nil {
 		return err

@@ -160,7 +160,7 @@ func TestOnlyTheKubeletsHandlesAreOfPodsOwnVolumes(t *testing.T) {
 }
 
 //proves:inline/staging
-func TestAFolderWhoseServerFailsIsRemovedLater(t *testing.T) {
+func TestAFolderOfAFailingServerIsRemovedLater(t *testing.T) {
 	n := newStaged(t)
 	n.renew(t, refusing{n.servers, remote.ErrSilent})
 	if err := n.show(n.spec()); !errors.Is(err, remote.ErrSilent) {

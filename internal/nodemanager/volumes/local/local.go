@@ -1,9 +1,9 @@
-// Package local serves static volumes of source `local`: a directory of one
-// node that an administrator prepared. It is never made and never removed.
-// The dynamic volumes of Stowage's local backend are of source csi.
+// Package local serves static volumes of source `local`: a directory of one node that an
+// administrator prepared. It is never made and never removed. The dynamic volumes of Stowage's
+// local backend are of source csi.
 //
-// It is given to the fsGroup of the first pod that uses it. Pods beside that one have it
-// as it is, and are told if they ask for another group.
+// The fsGroup of the first pod is applied to it. Further pods use it as it is, with an event if
+// their fsGroup differs.
 package local
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -22,18 +23,18 @@ import (
 type Plugin struct {
 	mounter mount.Mounter
 	owner   ownership.Owner
-	// turns has one pod at a time begin to use a directory.
-	turns *volumes.Turns
+	// directories has a lock for each directory that a pod begins to use.
+	directories *keyed.Locks
 }
 
 var _ volumes.Plugin = Plugin{}
 
 // New returns the volume type.
 func New(mounter mount.Mounter) Plugin {
-	return Plugin{mounter: mounter, turns: &volumes.Turns{}}
+	return Plugin{mounter: mounter, directories: &keyed.Locks{}}
 }
 
-// WithOwner returns a volume type whose volumes are given to pods by this owner.
+// WithOwner returns a volume type that applies fsGroup by this owner.
 func (p Plugin) WithOwner(owner ownership.Owner) Plugin {
 	p.owner = owner
 	return p
@@ -68,7 +69,7 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 			return err
 		}
 		defer release()
-		if err := p.give(ctx, spec, source, dir); err != nil {
+		if err := p.applyFSGroup(ctx, spec, source, dir); err != nil {
 			return err
 		}
 	}

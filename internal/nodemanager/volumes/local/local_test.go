@@ -25,7 +25,7 @@ type node struct {
 	*testing.T
 	dir, pods string
 	plugin    local.Plugin
-	told      chan string
+	recorded  chan string
 }
 
 func newNode(t *testing.T) *node {
@@ -36,7 +36,7 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	recorder := events.NewFakeRecorder(10)
-	n := &node{T: t, dir: t.TempDir(), pods: pods, told: recorder.Events}
+	n := &node{T: t, dir: t.TempDir(), pods: pods, recorded: recorder.Events}
 	n.plugin = local.New(mount.Kernel{}).WithOwner(ownership.Owner{Events: recorder})
 	t.Cleanup(func() { _ = mount.UnmountBelow(mount.Kernel{}, pods) })
 	return n
@@ -89,23 +89,23 @@ func (n *node) mustBelongTo(group uint32) {
 }
 
 //proves:local/fsGroup
-func TestADirectoryIsGivenToTheGroupOfTheFirstPod(t *testing.T) {
+func TestTheFSGroupOfTheFirstPodIsApplied(t *testing.T) {
 	n := newNode(t)
 	n.publish("first", 1, mount.ReadWrite)
 	n.mustBelongTo(1)
 	n.publish("alike", 1, mount.ReadWrite)
-	if len(n.told) > 0 {
-		t.Errorf("told was %s", <-n.told)
+	if len(n.recorded) > 0 {
+		t.Errorf("recorded was %s", <-n.recorded)
 	}
 	n.publish("other", 2, mount.ReadWrite)
 	n.mustBelongTo(1)
 	select {
-	case told := <-n.told:
-		if !strings.Contains(told, "AlreadyMountedVolume") || !strings.Contains(told, "belongs to group 1") {
-			t.Errorf("told was %s", told)
+	case recorded := <-n.recorded:
+		if !strings.Contains(recorded, "AlreadyMountedVolume") || !strings.Contains(recorded, "belongs to group 1") {
+			t.Errorf("recorded was %s", recorded)
 		}
 	default:
-		t.Error("nobody was told")
+		t.Error("no event was recorded")
 	}
 	for _, pod := range []string{"first", "alike", "other"} {
 		n.unpublish(pod)
@@ -115,7 +115,7 @@ func TestADirectoryIsGivenToTheGroupOfTheFirstPod(t *testing.T) {
 }
 
 //proves:local/fsGroup
-func TestADirectoryThatIsOnlyReadIsGivenToNobody(t *testing.T) {
+func TestNoFSGroupIsAppliedToAReadOnlyMount(t *testing.T) {
 	n := newNode(t)
 	n.publish("pod", 1, mount.ReadOnly)
 	n.mustBelongTo(0)

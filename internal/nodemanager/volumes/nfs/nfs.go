@@ -1,11 +1,10 @@
-// Package nfs serves volumes that are directories of an NFS server: those of
-// Stowage's nfs backend, volume objects of source nfs, and pods that name a server
-// themselves.
+// Package nfs serves volumes that are directories of an NFS server: those of Stowage's nfs
+// backend, volume objects of source nfs, and pods that name a server themselves.
 //
-// A directory is mounted once per node, in a folder of the agent's own, and from
-// there in each pod's. The mount table and the names of directories are all that
-// is remembered. Every call that waits for a server is made by remote.Apart and
-// has a deadline: a server that hangs holds up its own volumes, and never for ever.
+// A directory is mounted once per node, in a folder of the agent's own, and bound from there for
+// each pod. The mount table and the names of directories are the only state. Every call that
+// waits for a server is made by remote.Apart and has a deadline: a server that hangs delays only
+// its own volumes, and not for ever.
 package nfs
 
 import (
@@ -27,24 +26,14 @@ import (
 const (
 	// mountDir is the folder of a volume's directory that it is mounted on.
 	mountDir = "mount"
-	// stagePrefix begins the name of the empty directory beside it that tells
-	// where the volume is staged.
+	// stagePrefix begins the name of the empty directory beside it that records where the volume
+	// is staged.
 	stagePrefix = "staged-"
 	// mountPointMode is that of directories which something is mounted on.
 	mountPointMode = 0o750
-	// mountPatience is how long a server may take until a volume is mounted.
-	mountPatience = 30 * time.Second
+	// mountTimeout is how long a server may take until a volume is mounted.
+	mountTimeout = 30 * time.Second
 )
-
-// Mounter mounts what a server may not let go of again. remote.Apart is the real
-// one, and says how.
-type Mounter interface {
-	NFS(ctx context.Context, share remote.NFS, target string) error
-	BindMount(ctx context.Context, source, target string, access mount.Access) error
-	Unbind(ctx context.Context, path string) error
-	Unmount(ctx context.Context, path string) (done <-chan struct{}, err error)
-	Table() (mount.Table, error)
-}
 
 var _ Mounter = remote.Calls{}
 
@@ -89,8 +78,8 @@ func isOurs(source *corev1.CSIPersistentVolumeSource) bool {
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 
-// IsPublished implements volumes.Plugin. It asks the mount table alone: whatever
-// looks at the mount itself waits for the server.
+// IsPublished implements volumes.Plugin. It reads the mount table alone: a stat of the mount would
+// wait for the server.
 func (p Plugin) IsPublished(table mount.Table, _ volumes.Spec, dir string) (bool, error) {
 	return table.IsMountPoint(p.Path(dir)), nil
 }
@@ -102,16 +91,16 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 		return err
 	}
 	key := share.key()
-	// First, so that whatever a crash leaves of the rest is found by Unpublish.
+	// First, so that Unpublish finds what a crash leaves of the rest.
 	if err := os.MkdirAll(filepath.Join(dir, stagePrefix+key), mountPointMode); err != nil {
-		return fmt.Errorf("noting where the volume is mounted: %w", err)
+		return fmt.Errorf("recording where the volume is staged: %w", err)
 	}
 	release, err := p.stages.acquire(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(ctx, mountPatience)
+	ctx, cancel := context.WithTimeout(ctx, mountTimeout)
 	defer cancel()
 	stage := p.stages.path(key)
 	if err := p.stage(ctx, share, stage); err != nil {
@@ -120,7 +109,7 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 	return p.bind(ctx, share, stage, p.Path(dir))
 }
 
-// stage mounts the share, unless that was done before.
+// stage mounts the share, unless it is mounted.
 func (p Plugin) stage(ctx context.Context, share *share, stage string) error {
 	table, err := p.mounter.Table()
 	if err != nil || table.IsMountPoint(stage) {
@@ -133,10 +122,10 @@ func (p Plugin) stage(ctx context.Context, share *share, stage string) error {
 	if err != nil {
 		return err
 	}
-	return p.mount(ctx, share, address, stage)
+	return mountShare(ctx, p.mounter, share, address, stage)
 }
 
-// bind makes the staged share visible in the pod's directory.
+// bind bind-mounts the staged share in the pod's directory.
 func (p Plugin) bind(ctx context.Context, share *share, stage, target string) error {
 	table, err := p.mounter.Table()
 	if err != nil || table.IsMountPoint(target) {
@@ -148,8 +137,8 @@ func (p Plugin) bind(ctx context.Context, share *share, stage, target string) er
 	return explain(share, "", p.mounter.BindMount(ctx, stage, target, share.access))
 }
 
-// Unpublish implements volumes.Plugin. If a mount had to be taken away without its
-// server, that is an error, so that it is told of; the next call succeeds.
+// Unpublish implements volumes.Plugin. A mount that had to be detached without its server is an
+// error, so that an event says so; the next call succeeds.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if there, err := volumes.IsThere(dir); err != nil || !there {
 		return err
@@ -160,7 +149,7 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if err := volumes.RemoveEmptyDir(p.Path(dir)); err != nil {
 		return err
 	}
-	err := volumes.RemoveNoted(dir, stagePrefix, func(key string) error { return p.unstage(ctx, key) })
+	err := volumes.RemoveRecorded(dir, stagePrefix, func(key string) error { return p.unstage(ctx, key) })
 	if err != nil {
 		return err
 	}
@@ -177,7 +166,8 @@ func (p Plugin) unstage(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	// Whoever held it may have mounted the share for another pod, or unmounted it.
+	// Read under the lock: the previous holder may have mounted the share for another pod, or
+	// unmounted it.
 	table, err := p.mounter.Table()
 	point, mounted := table.At(stage)
 	if err != nil || mounted && isUsed(table, point) {
@@ -200,8 +190,8 @@ func (p Plugin) unstage(ctx context.Context, key string) error {
 	return errors.Join(err, volumes.RemoveEmptyDir(stage))
 }
 
-// isUsed says whether what is mounted at a point is mounted elsewhere, too. Mounts
-// of one server can share their device: what they were made from tells them apart.
+// isUsed reports whether what is mounted at a point is mounted elsewhere, too. Mounts of one
+// server can share their device: their sources differ.
 func isUsed(table mount.Table, at mount.Point) bool {
 	for _, point := range table.Shows(at.Device, at.Root) {
 		if point.Source == at.Source && point.Path != at.Path {

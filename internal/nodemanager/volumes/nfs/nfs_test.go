@@ -178,7 +178,7 @@ func TestAMountThatFailedLeavesNoMountPoint(t *testing.T) {
 	mustBeClean(t, k, folder)
 }
 
-func TestAnUnmountByForceIsToldOnceAndItsShareStaysTakenUntilTheKernelIsDone(t *testing.T) {
+func TestAForcedUnmountIsReportedOnceAndItsShareStaysLockedUntilTheKernelIsDone(t *testing.T) {
 	plugin, k, folder := newPlugin(t)
 	dir := filepath.Join(folder, "pod-1")
 	publish(t, plugin, ofBackend("nfs", "/srv", ""), dir)
@@ -193,7 +193,7 @@ func TestAnUnmountByForceIsToldOnceAndItsShareStaysTakenUntilTheKernelIsDone(t *
 	mustBeClean(t, k, folder)
 	gaveUp, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := plugin.Publish(gaveUp, ofBackend("nfs", "/srv", ""), dir); !errors.Is(err, errTurn) {
+	if err := plugin.Publish(gaveUp, ofBackend("nfs", "/srv", ""), dir); !errors.Is(err, errBusy) {
 		t.Errorf("the same share: %v", err)
 	}
 	publish(t, plugin, ofBackend("other", "/srv", ""), filepath.Join(folder, "pod-2"))

@@ -14,8 +14,8 @@ var (
 	version    = regexp.MustCompile(`^(3|4|4\.[012])$`)
 )
 
-// valued are the options of NFS that have a value, and plain those that have none.
-// Those that say where the server is are not among them.
+// valued are the options of NFS that have a value, and plain those without. Options with the
+// server's address are not among them.
 var (
 	valued = words("acdirmax acdirmin acregmax acregmin actimeo bsize local_lock lookupcache max_connect mountport mountproto " +
 		"mountvers nconnect port proto retrans rsize sec timeo wsize write xprtsec")
@@ -25,7 +25,7 @@ var (
 	ignored = words("_netdev auto bg defaults fg noauto nofail nouser rw")
 )
 
-// setOptions sets what mount options ask for.
+// setOptions applies mount options.
 func (s *share) setOptions(options []string) error {
 	for _, option := range options {
 		if err := s.setOption(option); err != nil {
@@ -34,8 +34,8 @@ func (s *share) setOptions(options []string) error {
 	}
 	shared := slices.ContainsFunc(s.Settings, func(setting mount.Setting) bool { return strings.HasSuffix(setting.Key, "sharecache") })
 	if !shared {
-		// A forced unmount fails what is under way on all mounts that share a cache:
-		// those of other volumes, too.
+		// A forced unmount fails running calls on all mounts that share a cache: those of other
+		// volumes, too.
 		s.Settings = append(s.Settings, mount.Setting{Key: "nosharecache"})
 	}
 	return nil

@@ -60,7 +60,7 @@ func TestAPodsShareIsMountedApartFromOtherDirectoriesAndOptions(t *testing.T) {
 }
 
 //proves:nfs/pod
-func TestAPodCannotNameWhatIsNoShare(t *testing.T) {
+func TestAnInvalidShareIsRefused(t *testing.T) {
 	spec := ofPod("/srv/../etc", false)
 	if _, err := shareOf(spec); err == nil || !strings.Contains(err.Error(), "without '..'") {
 		t.Errorf("a path that leads out: %v", err)

@@ -19,8 +19,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// keyLength is how much of a share's hash names its directory: enough that no two
-// of a node collide.
+// keyLength is how many digits of a share's hash name its directory: enough that no two of a node
+// collide.
 const keyLength = 32
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
@@ -28,12 +28,12 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 // share is a directory of an NFS server, as a volume asks for it.
 type share struct {
 	remote.NFS
-	// access is what the pod may do; it isn't the share's.
+	// access is the pod's, not the mount's.
 	access mount.Access
 }
 
-// shareOf reads a volume. Anybody may have written it: what is no server, path or
-// option is refused before the kernel sees it.
+// shareOf reads the share of a volume. The volume's author isn't trusted: an invalid server, path
+// or option is refused before the kernel sees it.
 func shareOf(spec volumes.Spec) (*share, error) {
 	read, options := &share{access: spec.Access}, []string(nil)
 	source := spec.Volume.NFS
@@ -47,7 +47,7 @@ func shareOf(spec volumes.Spec) (*share, error) {
 	if source.ReadOnly {
 		read.access = mount.ReadOnly
 	}
-	if err := checkPlace(read.Server, read.Path); err != nil {
+	if err := checkAddress(read.Server, read.Path); err != nil {
 		return nil, err
 	}
 	read.Path = path.Clean(read.Path)
@@ -57,13 +57,13 @@ func shareOf(spec volumes.Spec) (*share, error) {
 	return read, nil
 }
 
-// ofDriver reads a volume of Stowage's own driver: the backend's mount options
-// come first, so that those of the volume outweigh them.
+// ofDriver reads a volume of Stowage's own driver. The backend's mount options come first, so that
+// those of the volume override them.
 func ofDriver(volume *corev1.PersistentVolume) (*corev1.NFSVolumeSource, []string) {
 	attributes := volume.Spec.CSI.VolumeAttributes
 	var options []string
-	if given := attributes[stowagev1alpha1.MountOptionsAttribute]; given != "" {
-		options = strings.Split(given, ",")
+	if joined := attributes[stowagev1alpha1.MountOptionsAttribute]; joined != "" {
+		options = strings.Split(joined, ",")
 	}
 	return &corev1.NFSVolumeSource{
 		Server: attributes[stowagev1alpha1.ServerAttribute],
@@ -71,20 +71,19 @@ func ofDriver(volume *corev1.PersistentVolume) (*corev1.NFSVolumeSource, []strin
 	}, append(options, volume.Spec.MountOptions...)
 }
 
-func checkPlace(server, place string) error {
+func checkAddress(server, directory string) error {
 	_, err := netip.ParseAddr(server)
 	if err != nil && !hostName.MatchString(server) {
 		return fmt.Errorf("the volume's NFS server %q is no host name or IP address: make a volume that names one such as nfs.example.com or 10.0.0.7", server)
 	}
-	control := strings.ContainsFunc(place, func(r rune) bool { return r < ' ' || r == 0x7f })
-	if !path.IsAbs(place) || control || strings.Contains(place+"/", "/../") {
-		return fmt.Errorf("the volume's NFS path %q is none: make a volume with an absolute one such as /srv/volumes, without '..' and control characters", place)
+	control := strings.ContainsFunc(directory, func(r rune) bool { return r < ' ' || r == 0x7f })
+	if !path.IsAbs(directory) || control || strings.Contains(directory+"/", "/../") {
+		return fmt.Errorf("the volume's NFS path %q is none: make a volume with an absolute one such as /srv/volumes, without '..' and control characters", directory)
 	}
 	return nil
 }
 
-// key names what is mounted: volumes with the same server, path and options share
-// one mount.
+// key names a mount: volumes with the same server, path and options share one.
 func (s *share) key() string {
 	text, err := json.Marshal(s.NFS)
 	if err != nil {
@@ -95,8 +94,8 @@ func (s *share) key() string {
 	return hex.EncodeToString(sum[:])[:keyLength]
 }
 
-// directory is what is mounted, whatever the options.
+// directory is the server and path, without the options.
 func (s *share) directory() string { return s.Server + ":" + s.Path }
 
-// isOnlyRead says whether it is mounted for reading only, whatever a pod may do.
-func (s *share) isOnlyRead() bool { return s.Attributes&unix.MOUNT_ATTR_RDONLY != 0 }
+// isReadOnly reports whether the mount itself is read-only.
+func (s *share) isReadOnly() bool { return s.Attributes&unix.MOUNT_ATTR_RDONLY != 0 }

@@ -74,7 +74,7 @@ func TestOptionsOfTheVolumeOutweighThoseOfTheBackend(t *testing.T) {
 	}
 }
 
-func TestAVolumeSharesNoCacheUnlessToldTo(t *testing.T) {
+func TestAVolumeSharesNoCacheByDefault(t *testing.T) {
 	got, err := shareOf(ofBackend("nfs", "/srv", ""))
 	if err != nil || len(got.Settings) != 1 || got.Settings[0].Key != "nosharecache" {
 		t.Errorf("got %+v, %v", got, err)

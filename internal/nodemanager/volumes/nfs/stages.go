@@ -8,29 +8,27 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/keyed"
 )
 
-// turnPatience is how long a volume waits for another one's turn at its share.
-const turnPatience = 10 * time.Second
+// shareTimeout is how long a volume waits for another operation on its share.
+const shareTimeout = 10 * time.Second
 
-// errTurn says that something else is still at work on a share.
-var errTurn = errors.New("an earlier mount or unmount of the same share isn't over: does its server answer?")
+// errBusy: another mount or unmount of the share still runs.
+var errBusy = errors.New("an earlier mount or unmount of the same share isn't over: does its server answer?")
 
-// stages is where shares are mounted for the whole node, and whose turn it is at
-// each.
+// stages is the staging paths of shares, with a lock for each.
 type stages struct {
 	folder string
-	turns  volumes.Turns
+	locks  keyed.Locks
 }
 
 func newStages(folder string) *stages { return &stages{folder: folder} }
 
-// path is where a share is mounted for the whole node.
+// path is the staging path of a share.
 func (s *stages) path(key string) string { return filepath.Join(s.folder, key) }
 
-// has says whether a share has a mount point. It looks at names only, as a server may hang
-// behind one.
+// has reports whether a share has a mount point. It reads names only: a server may hang.
 func (s *stages) has(key string) (bool, error) {
 	folder, err := os.Open(s.folder)
 	if err != nil {
@@ -41,13 +39,13 @@ func (s *stages) has(key string) (bool, error) {
 	return slices.Contains(names, key), err
 }
 
-// acquire waits, for a while, for the turn at a share.
+// acquire waits, at most for shareTimeout, for the lock of a share.
 func (s *stages) acquire(ctx context.Context, key string) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnPatience)
+	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
 	defer cancel()
-	release, err = s.turns.Acquire(ctx, key)
+	release, err = s.locks.Acquire(ctx, key)
 	if err != nil {
-		return nil, errTurn
+		return nil, errBusy
 	}
 	return release, nil
 }

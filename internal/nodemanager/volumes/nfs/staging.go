@@ -16,34 +16,33 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Staging is what the kubelet's calls do to volumes of Stowage's nfs driver: each has a
-// mount of its own at its staging path, which is bound for each pod. As a server may hang
-// behind any of them, nothing looks at them but the mount table.
+// Staging serves the kubelet's calls for volumes of Stowage's nfs driver. Each volume has a mount
+// of its own at its staging path, which is bound for each pod. As any server may hang, only the
+// mount table is read.
 type Staging struct {
 	shares  Plugin
 	records volumes.Records[stagedShare]
 }
 
-// stagedShare is which share is mounted at which staging path. It is written before the
-// share is mounted. What the mount table shows as a mount's source is the server's word.
+// stagedShare is the staging record of a share. It is written before the share is mounted. The
+// source of a mount in the mount table is the server's word.
 type stagedShare struct {
 	Staging string `json:"staging"`
 	Share   string `json:"share"`
-	// Directory is the server's, whatever the options. Earlier agents didn't write it.
+	// Directory is the server and path, without the options. Earlier agents didn't write it.
 	Directory string `json:"directory,omitempty"`
 }
 
-// isOf says whether a share is the one that is mounted at a path. Of its options those
-// count that it was mounted with: the volume's may have been changed since.
+// isOf reports whether a share is the one mounted at a path. The volume's mount options may have
+// changed since it was mounted.
 func (r stagedShare) isOf(share *share, staged mount.Point) bool {
 	if r.Staging != staged.Path {
 		return false
 	}
-	return r.Share == share.key() || r.Directory == share.directory() && (staged.Access == mount.ReadOnly) == share.isOnlyRead()
+	return r.Share == share.key() || r.Directory == share.directory() && (staged.Access == mount.ReadOnly) == share.isReadOnly()
 }
 
-// NewStaging returns what serves the kubelet's calls. Its records lie in a folder of the
-// agent's own, which is made if it doesn't exist.
+// NewStaging returns a Staging with records in a folder of the agent's own, which it makes.
 func NewStaging(mounter Mounter, folder string) (*Staging, error) {
 	records, err := volumes.NewRecords[stagedShare](folder)
 	if err != nil {
@@ -61,7 +60,7 @@ func (s *Staging) Stage(ctx context.Context, spec volumes.Spec, staging string) 
 	if err != nil {
 		return err
 	}
-	// An earlier unmount there may not be over, though nobody waits for it any more.
+	// An earlier unmount there may still run, even if its call has returned.
 	release, err := s.shares.stages.acquire(ctx, staging)
 	if err != nil {
 		return err
@@ -71,17 +70,16 @@ func (s *Staging) Stage(ctx context.Context, spec volumes.Spec, staging string) 
 	if err != nil || there {
 		return err
 	}
-	// First, so that whatever a crash leaves of the rest is known for what it is.
+	// First, so that the record names what a crash leaves of the rest.
 	if err := s.records.Write(spec.Name(), stagedShare{staging, share.key(), share.directory()}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, mountPatience)
+	ctx, cancel := context.WithTimeout(ctx, mountTimeout)
 	defer cancel()
 	return s.shares.stage(ctx, share, staging)
 }
 
-// stagedOf is the share of a volume as it is mounted at a staging path: for reading only if
-// nobody may write the volume.
+// stagedOf is the share of a volume as it is mounted at a staging path: read-only if the volume is.
 func stagedOf(spec volumes.Spec) (*share, error) {
 	if spec.IsBlock() {
 		return nil, fmt.Errorf("a directory of an NFS server can't be a device: %w", volumes.ErrInvalid)
@@ -96,7 +94,7 @@ func stagedOf(spec volumes.Spec) (*share, error) {
 	return share, nil
 }
 
-// isStaged says whether a share is mounted at a staging path. Another one is
+// isStaged reports whether a share is mounted at a staging path. Another one is
 // volumes.ErrOtherVolume, and so is the same volume at another path.
 func (s *Staging) isStaged(ctx context.Context, handle string, share *share, staging string) (bool, error) {
 	record, err := s.records.Find(handle)
@@ -112,7 +110,7 @@ func (s *Staging) isStaged(ctx context.Context, handle string, share *share, sta
 	switch {
 	case known && there && record.isOf(share, point):
 		if record.Share != share.key() {
-			logf.FromContext(ctx).Info("the share stays mounted with its earlier mount options: the volume's new ones hold once no pod of this node uses it",
+			logf.FromContext(ctx).Info("the share stays mounted with its earlier mount options: the volume's new ones apply once no pod of this node uses it",
 				"volume", handle)
 		}
 		return true, nil
@@ -122,7 +120,7 @@ func (s *Staging) isStaged(ctx context.Context, handle string, share *share, sta
 	return false, nil
 }
 
-// Publish makes a staged volume visible for one pod.
+// Publish bind-mounts a staged volume for one pod.
 func (s *Staging) Publish(ctx context.Context, spec volumes.Spec, staging, target string) error {
 	share, err := stagedOf(spec)
 	if err != nil {
@@ -145,12 +143,12 @@ func (s *Staging) Publish(ctx context.Context, spec volumes.Spec, staging, targe
 	if slices.Contains(spec.PersistentVolume.Spec.AccessModes, corev1.ReadWriteOncePod) && isUsed(table, staged) {
 		return fmt.Errorf("publishing volume %s, which is for one pod: %w", spec.Name(), volumes.ErrInUse)
 	}
-	ctx, cancel := context.WithTimeout(ctx, mountPatience)
+	ctx, cancel := context.WithTimeout(ctx, mountTimeout)
 	defer cancel()
 	return s.shares.bind(ctx, share, staging, target)
 }
 
-// checkSame is volumes.ErrOtherVolume if a mount isn't of what is staged, or has another
+// checkSame returns volumes.ErrOtherVolume if a mount isn't of the staged volume, or has another
 // access.
 func checkSame(there, staged mount.Point, access mount.Access) error {
 	if isSame(there, staged) && there.Access == access {
@@ -159,13 +157,13 @@ func checkSame(there, staged mount.Point, access mount.Access) error {
 	return fmt.Errorf("publishing at %s: %w", there.Path, volumes.ErrOtherVolume)
 }
 
-// isSame says whether two mounts are of the same directory of the same server.
+// isSame reports whether two mounts are of the same directory of the same server.
 func isSame(one, other mount.Point) bool {
 	return one.Device == other.Device && one.Root == other.Root && one.Source == other.Source
 }
 
-// Unpublish takes a volume away from a pod. If a mount had to be taken away without its
-// server, that is an error, so that it is told of; the next call succeeds.
+// Unpublish unmounts a volume from a pod's path. A mount that had to be detached without its
+// server is an error; the next call succeeds.
 func (s *Staging) Unpublish(ctx context.Context, _, target string) error {
 	if err := s.shares.mounter.Unbind(ctx, target); err != nil {
 		return err
@@ -173,8 +171,7 @@ func (s *Staging) Unpublish(ctx context.Context, _, target string) error {
 	return volumes.RemovePoint(target)
 }
 
-// Unstage unmounts a volume that no pod has any more. It tells of a silent server as
-// Unpublish does.
+// Unstage unmounts a volume that no pod has any more. A silent server is an error as in Unpublish.
 func (s *Staging) Unstage(ctx context.Context, handle, staging string) error {
 	release, err := s.shares.stages.acquire(ctx, staging)
 	if err != nil {
@@ -193,7 +190,7 @@ func (s *Staging) Unstage(ctx context.Context, handle, staging string) error {
 		return err
 	}
 	done, err := s.shares.mounter.Unmount(ctx, staging)
-	// Until the kernel is done with it, mounting it anew isn't safe.
+	// The lock is held until the kernel is done: until then, a new mount isn't safe.
 	go func() {
 		<-done
 		release()
@@ -213,8 +210,8 @@ func (s *Staging) forget(handle, staging string) error {
 	return s.records.Remove(handle)
 }
 
-// Check is volumes.ErrNotFound if a volume isn't visible at a path, or anywhere if none is
-// given. Whether its server answers isn't asked.
+// Check returns volumes.ErrNotFound if a volume isn't mounted at a path, or, for an empty path,
+// anywhere. It doesn't call the server.
 func (s *Staging) Check(_ context.Context, handle, path string) error {
 	record, table, err := s.known(handle)
 	if err != nil {
@@ -235,7 +232,7 @@ func (s *Staging) Check(_ context.Context, handle, path string) error {
 	return nil
 }
 
-// known is the record of a volume, nil if there is none, and what is mounted now.
+// known returns the record of a volume, nil if there is none, and the mount table.
 func (s *Staging) known(handle string) (*stagedShare, mount.Table, error) {
 	record, err := s.records.Find(handle)
 	if err != nil {

@@ -130,7 +130,7 @@ func TestAShareThatIsOnlyReadIsStagedSo(t *testing.T) {
 }
 
 //proves:nfs/staging
-func TestAnotherShareAtAPathIsToldFromTheVolume(t *testing.T) {
+func TestAnotherShareAtAPathIsAnotherVolume(t *testing.T) {
 	s := newStaged(t)
 	spec := ofBackend("nfs", "/srv", "")
 	if err := s.show(spec, "pod-1"); !errors.Is(err, volumes.ErrNotStaged) {
@@ -177,7 +177,7 @@ func TestOptionsThatWereChangedHoldFromWhenTheShareIsStagedAnew(t *testing.T) {
 	s.mustBeClean()
 }
 
-func TestWhatIsNoShareIsNotStaged(t *testing.T) {
+func TestAnInvalidShareIsNotStaged(t *testing.T) {
 	s := newStaged(t)
 	block := ofBackend("nfs", "/srv", "")
 	block.PersistentVolume.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
@@ -201,7 +201,7 @@ func TestAShareOfOnePodIsNotPublishedToASecond(t *testing.T) {
 }
 
 //proves:nfs/staging
-func TestAServerThatHangsIsToldOfOnceAndItsPathStaysTakenUntilTheKernelIsDone(t *testing.T) {
+func TestAHangingServerIsReportedOnceAndItsPathStaysLockedUntilTheKernelIsDone(t *testing.T) {
 	s := newStaged(t)
 	spec := ofBackend("nfs", "/srv", "")
 	s.must(s.stage(spec), s.show(spec, "pod-1"), s.hide("pod-1"))
@@ -211,7 +211,7 @@ func TestAServerThatHangsIsToldOfOnceAndItsPathStaysTakenUntilTheKernelIsDone(t 
 	}
 	gaveUp, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Stage(gaveUp, spec, s.at("globalmount")); !errors.Is(err, errTurn) {
+	if err := s.Stage(gaveUp, spec, s.at("globalmount")); !errors.Is(err, errBusy) {
 		t.Errorf("staging it again: %v", err)
 	}
 	close(s.kernel.done)

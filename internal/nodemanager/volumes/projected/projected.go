@@ -1,5 +1,5 @@
-// Package projected serves projected volumes: objects, tokens and what a pod asks of
-// itself, in one directory and in memory only.
+// Package projected serves projected volumes: objects, tokens and fields of the pod in
+// one directory, in memory only.
 package projected
 
 import (

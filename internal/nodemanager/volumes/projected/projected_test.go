@@ -16,5 +16,5 @@ func TestMain(m *testing.M) { mounttest.Main(m) }
 //proves:projected/shown
 func TestAProjectedVolumeIsShownInMemoryAlone(t *testing.T) {
 	source := corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}
-	apidatatest.MustBeShownInMemoryAlone(t, projected.New(mount.Kernel{}), "kubernetes.io/projected", source, "var/token")
+	apidatatest.MustMountInMemoryAlone(t, projected.New(mount.Kernel{}), "kubernetes.io/projected", source, "var/token")
 }

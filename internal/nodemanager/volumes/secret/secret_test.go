@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
 //proves:secret/shown
-func TestASecretIsShownInMemoryAlone(t *testing.T) {
+func TestASecretIsInMemoryAlone(t *testing.T) {
 	source := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}
-	apidatatest.MustBeShownInMemoryAlone(t, secret.New(mount.Kernel{}), "kubernetes.io/secret", source, "tls.key")
+	apidatatest.MustMountInMemoryAlone(t, secret.New(mount.Kernel{}), "kubernetes.io/secret", source, "tls.key")
 }

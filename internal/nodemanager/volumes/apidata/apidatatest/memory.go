@@ -1,5 +1,4 @@
-// Package apidatatest is what the tests of volume types that show objects of the API server
-// have in common.
+// Package apidatatest is what the tests of projected volume types have in common.
 package apidatatest
 
 import (
@@ -15,10 +14,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// MustBeShownInMemoryAlone fails unless a type of this name handles volumes of a source and
-// no others, shows a file of one in a tmpfs of the kernel's, and takes all of it away
-// again. It needs root.
-func MustBeShownInMemoryAlone(t *testing.T, plugin volumes.Plugin, name string, source corev1.VolumeSource, file string) {
+// MustMountInMemoryAlone fails unless a type of this name handles volumes of a source and no
+// others, mounts one with a file as a tmpfs, and unmounts it. It needs root.
+func MustMountInMemoryAlone(t *testing.T, plugin volumes.Plugin, name string, source corev1.VolumeSource, file string) {
 	t.Helper()
 	mounttest.NeedsRoot(t)
 	parent, err := filepath.EvalSymlinks(t.TempDir())
@@ -38,7 +36,7 @@ func MustBeShownInMemoryAlone(t *testing.T, plugin volumes.Plugin, name string, 
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(filepath.Join(plugin.Path(dir), file)); err != nil || string(data) != "hunter2" {
-		t.Errorf("it shows %q (%v)", data, err)
+		t.Errorf("its file holds %q (%v)", data, err)
 	}
 	table, err := kernel.Table()
 	if at, mounted := table.At(dir); err != nil || !mounted || at.FSType != "tmpfs" {

@@ -29,7 +29,7 @@ var _ = Describe("A volume for one pod alone", func() {
 	})
 
 	//proves:persistentVolumeClaim/ReadWriteOncePod
-	It("is mounted for no second one until the first is gone", func(ctx context.Context) {
+	It("is mounted for no second pod until the first is gone", func(ctx context.Context) {
 		w.startAgent()
 		Expect(admin.Create(ctx, first)).To(Succeed())
 		Eventually(volumesReady(ctx, first)).Should(HavePrefix("True"))
@@ -44,7 +44,7 @@ var _ = Describe("A volume for one pod alone", func() {
 		Expect(w.mountsInPods()).To(ConsistOf(HaveField("Path", w.mountOf(two, claim))))
 	})
 
-	It("isn't had by a pod that names a volume of its own after it", func(ctx context.Context) {
+	It("isn't reserved by a pod with a volume of its own of the same name", func(ctx context.Context) {
 		folder := GinkgoT().TempDir()
 		claim := w.claim(ctx, "of-the-node")
 		volume := w.bind(ctx, claim, corev1.PersistentVolumeSource{HostPath: hostPath("", folder, corev1.HostPathDirectory).HostPath}, forOnePod)
@@ -76,7 +76,7 @@ var _ = Describe("A volume for one pod alone", func() {
 		Eventually(volumesReady(ctx, two)).Should(HavePrefix("True"))
 	})
 
-	It("is mounted for one of two that come at once", func(ctx context.Context) {
+	It("is mounted for one of two pods that are created at once", func(ctx context.Context) {
 		Expect(admin.Create(ctx, first)).To(Succeed())
 		Expect(admin.Create(ctx, two)).To(Succeed())
 
@@ -87,7 +87,7 @@ var _ = Describe("A volume for one pod alone", func() {
 	})
 
 	//proves:persistentVolumeClaim/ReadWriteOncePod
-	It("is still the first one's after a crash before it was mounted", func(ctx context.Context) {
+	It("is still reserved for the first pod after a crash before the mount", func(ctx context.Context) {
 		Expect(admin.Create(ctx, two)).To(Succeed())
 		Expect(admin.Create(ctx, first)).To(Succeed())
 		Expect(os.MkdirAll(filepath.Dir(w.mountOf(first, claim)), 0o750)).To(Succeed())

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Hold makes the directory of a volume, or the file that its device is mounted on.
-func (t Tree) Hold(uid types.UID, at Location) error {
+// Reserve makes the directory of a volume, or the file that its device is mounted on.
+func (t Tree) Reserve(uid types.UID, at Location) error {
 	if err := t.EnsureParent(uid, at); err != nil {
 		return err
 	}
@@ -20,14 +20,14 @@ func (t Tree) Hold(uid types.UID, at Location) error {
 		return volumes.EnsureFile(dir)
 	}
 	if err := os.Mkdir(dir, DirMode); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("noting that the pod has volume %s: %w", at.Name, err)
+		return fmt.Errorf("reserving volume %s for the pod: %w", at.Name, err)
 	}
 	return nil
 }
 
-// HolderBeside finds another pod that has a volume; "" if none has. Pods that are not to
-// count are left out.
-func (t Tree) HolderBeside(uid types.UID, at Location, leftOut func(types.UID) bool) (types.UID, error) {
+// ReservedBy finds another pod that has a volume; "" if none has. Pods for which ignored is
+// true don't count.
+func (t Tree) ReservedBy(uid types.UID, at Location, ignored func(types.UID) bool) (types.UID, error) {
 	pods, err := t.Pods()
 	if err != nil {
 		return "", err
@@ -37,7 +37,7 @@ func (t Tree) HolderBeside(uid types.UID, at Location, leftOut func(types.UID) b
 		if err != nil {
 			return "", fmt.Errorf("looking for pods that have volume %s: %w", at.Name, err)
 		}
-		if has && other != uid && !leftOut(other) {
+		if has && other != uid && !ignored(other) {
 			return other, nil
 		}
 	}

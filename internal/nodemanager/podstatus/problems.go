@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/event"
 )
 
-// Problems remembers which problems of pods that can't be taken down were recorded, so that
+// Problems remembers which problems of pods that can't be torn down were recorded, so that
 // each is recorded once, and how often the pods were tried. Its zero value is usable.
 type Problems struct {
 	recorded event.Once[types.UID]
@@ -19,10 +19,9 @@ type Problems struct {
 	Tries map[types.UID]int
 }
 
-// Note takes the errors of one pass and returns when to try again, as a problem that
-// stays is looked at less and less often, and those that were not recorded before,
-// joined.
-func (t *Problems) Note(uid types.UID, problems []error) (again time.Duration, fresh error) {
+// Record takes the errors of one pass. It returns when to try again, ever later for problems
+// that stay, and the joined errors that are new.
+func (t *Problems) Record(uid types.UID, problems []error) (again time.Duration, fresh error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Tries == nil {
@@ -41,7 +40,7 @@ func (t *Problems) Note(uid types.UID, problems []error) (again time.Duration, f
 	return ClaimWait(t.Tries[uid]), errors.Join(unrecorded...)
 }
 
-// Forget notes that nothing is left of a pod.
+// Forget drops a pod of which nothing is left.
 func (t *Problems) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// IsThere says whether a volume's directory exists.
+// IsThere reports whether a volume's directory exists.
 func IsThere(dir string) (bool, error) {
 	_, err := os.Lstat(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -16,20 +16,20 @@ func IsThere(dir string) (bool, error) {
 	return err == nil, err
 }
 
-// RemoveNoted removes what a volume's directory notes, by empty directories in it whose
-// names are a prefix and what each stands for: first that, then its note, so that a crash
-// between them loses nothing.
-func RemoveNoted(dir, prefix string, remove func(noted string) error) error {
+// RemoveRecorded removes what a volume's directory records: each empty directory in it with the
+// prefix in its name records the rest of that name. The record goes after what it stands for, so
+// that a crash between them loses nothing.
+func RemoveRecorded(dir, prefix string, remove func(recorded string) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		noted, is := strings.CutPrefix(entry.Name(), prefix)
+		recorded, is := strings.CutPrefix(entry.Name(), prefix)
 		if !is {
 			continue
 		}
-		if err := remove(noted); err != nil {
+		if err := remove(recorded); err != nil {
 			return err
 		}
 		if err := RemoveEmptyDir(filepath.Join(dir, entry.Name())); err != nil {

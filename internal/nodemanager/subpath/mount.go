@@ -17,16 +17,15 @@ import (
 const (
 	// targetDirMode is that of the directories in which targets lie.
 	targetDirMode = 0o750
-	// madeMode is what a directory that is made in a volume has in any case, besides
-	// what the top of the volume has.
+	// madeMode is the least mode of a directory made in a volume, which otherwise has the mode
+	// of the volume's top.
 	madeMode = 0o750
 )
 
-// Show mounts a part of an open volume at its target, in place of what may be mounted
-// there, which stays until the part was found. What is missing of the part is made, as
-// directories. It may find what an earlier call, cut off at any point, left. Errors never
-// tell the path, which may hold a secret.
-func Show(mounter mount.Mounter, volume *os.File, part Part) error {
+// Mount mounts a part of an open volume at its target. An earlier mount there stays until the
+// part was opened. Missing directories of the part are made. It can be repeated after a call
+// that was interrupted at any point. Errors never contain the path, which may hold a secret.
+func Mount(mounter mount.Mounter, volume *os.File, part Part) error {
 	if err := part.check(); err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func Show(mounter mount.Mounter, volume *os.File, part Part) error {
 	return explain(part, bind(mounter, source, part))
 }
 
-// open opens the part: whatever it is by the time of the mount, this is what is mounted.
+// open opens the part. The mount is of what was opened, even if the path changes meanwhile.
 func open(volume *os.File, part Part) (*os.File, error) {
 	if part.Fixed {
 		return safepath.OpenWithin(volume, part.Path)
@@ -53,7 +52,7 @@ func open(volume *os.File, part Part) (*os.File, error) {
 	return safepath.EnsureWithin(volume, part.Path, top.Mode().Perm()|madeMode)
 }
 
-// bind mounts a directory on a directory, and everything else on a file.
+// bind mounts a directory on a directory, and anything else on a file.
 func bind(mounter mount.Mounter, source *os.File, part Part) error {
 	if err := os.MkdirAll(filepath.Dir(part.Target), targetDirMode); err != nil {
 		return err
@@ -68,7 +67,7 @@ func bind(mounter mount.Mounter, source *os.File, part Part) error {
 	return volumes.BindFile(mounter, source, part.Target, part.Access)
 }
 
-// explain says what is wrong with a part, in terms of what its author wrote.
+// explain describes an error by the text of the pod's spec, without the path.
 func explain(part Part, err error) error {
 	var errno syscall.Errno
 	switch {

@@ -4,26 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
-// resolve finds the address of a server.
-type resolve func(ctx context.Context, server string) (netip.Addr, error)
-
-func lookUp(ctx context.Context, server string) (netip.Addr, error) {
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", server)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("looking up NFS server %s: %w", server, err)
-	}
-	return addresses[0].Unmap(), nil
+// Mounter mounts and unmounts directories of servers that may hang. remote.Apart is the real one.
+type Mounter interface {
+	NFS(ctx context.Context, share remote.NFS, target string) error
+	BindMount(ctx context.Context, source, target string, access mount.Access) error
+	Unbind(ctx context.Context, path string) error
+	Unmount(ctx context.Context, path string) (done <-chan struct{}, err error)
+	Table() (mount.Table, error)
 }
 
-// versionsFor are the versions to try, the best first.
+// mountShare mounts a share with the best version that kernel and server both support.
+func mountShare(ctx context.Context, mounter Mounter, share *share, address netip.Addr, stage string) error {
+	var refused error
+	for _, version := range versionsFor(share.Version) {
+		attempt := share.NFS
+		attempt.Address, attempt.Version = address, version
+		err := mounter.NFS(ctx, attempt, stage)
+		if err == nil {
+			return nil
+		}
+		if refused == nil || errors.Is(refused, unix.EPROTONOSUPPORT) {
+			refused = explain(share, version, err)
+		}
+		if !mayOlderSucceed(err) {
+			break
+		}
+	}
+	return refused
+}
+
+// versionsFor returns the versions to try, the best first.
 func versionsFor(asked string) []string {
 	switch asked {
 	case "":
@@ -35,33 +53,13 @@ func versionsFor(asked string) []string {
 	}
 }
 
-// mount mounts a share with the best version that kernel and server agree on.
-func (p Plugin) mount(ctx context.Context, share *share, address netip.Addr, stage string) error {
-	var refused error
-	for _, version := range versionsFor(share.Version) {
-		attempt := share.NFS
-		attempt.Address, attempt.Version = address, version
-		err := p.mounter.NFS(ctx, attempt, stage)
-		if err == nil {
-			return nil
-		}
-		if refused == nil || errors.Is(refused, unix.EPROTONOSUPPORT) {
-			refused = explain(share, version, err)
-		}
-		if !mayHelpToAskLess(err) {
-			break
-		}
-	}
-	return refused
-}
-
-// mayHelpToAskLess says whether an older version may succeed: the newer one isn't
-// spoken, or shows the server's directories under other paths.
-func mayHelpToAskLess(err error) bool {
+// mayOlderSucceed reports whether an older version may succeed: the newer one isn't supported, or
+// has other paths for the server's directories.
+func mayOlderSucceed(err error) bool {
 	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM)
 }
 
-// explain says what to do about an error of the kernel.
+// explain adds to an error of the kernel what to do about it.
 func explain(share *share, version string, err error) error {
 	advice := ""
 	switch {

@@ -24,7 +24,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// boards is a volume type whose volumes are directories of plain files.
+// boards is a volume type with directories of plain files.
 type boards struct {
 	volumes.Plugin
 	mu sync.Mutex
@@ -37,7 +37,7 @@ type boards struct {
 
 func (*boards) Name() string                                  { return "kubernetes.io/board" }
 func (*boards) Path(dir string) string                        { return dir }
-func (*boards) CanHandle(spec volumes.Spec) bool              { return content.Shows(spec.Volume) }
+func (*boards) CanHandle(spec volumes.Spec) bool              { return content.IsProjected(spec.Volume) }
 func (*boards) Unpublish(_ context.Context, dir string) error { return os.RemoveAll(dir) }
 func (*boards) IsPublished(_ mount.Table, _ volumes.Spec, dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, "key"))
@@ -80,8 +80,8 @@ func (s *origin) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountToken
 
 func (s *origin) Forget(pod types.UID) { s.forgotten = append(s.forgotten, pod) }
 
-// showing is a reconciler of one pod with a volume that shows the source.
-type showing struct {
+// projecting is a reconciler of one pod with a volume that projects the source.
+type projecting struct {
 	*Reconciler
 	api    client.Client
 	source *origin
@@ -90,12 +90,12 @@ type showing struct {
 	events *events.FakeRecorder
 }
 
-func newShowing(t *testing.T, volume corev1.VolumeSource) *showing {
+func newProjecting(t *testing.T, volume corev1.VolumeSource) *projecting {
 	t.Helper()
 	pod := nodetest.PodOnNode(nodetest.SomePod)
 	pod.Spec.Volumes = []corev1.Volume{{Name: "board", VolumeSource: volume}}
 	clock := clocktesting.NewFakeClock(time.Now())
-	s := &showing{
+	s := &projecting{
 		api: clientWith(interceptor.Funcs{}, pod), clock: clock, source: &origin{value: "one", clock: clock},
 		boards: &boards{}, events: events.NewFakeRecorder(100),
 	}
@@ -108,16 +108,16 @@ func newShowing(t *testing.T, volume corev1.VolumeSource) *showing {
 }
 
 // restart replaces the reconciler by one that knows nothing.
-func (s *showing) restart(tree poddir.Tree) {
+func (s *projecting) restart(tree poddir.Tree) {
 	s.Reconciler = NewReconciler(Options{
 		NodeName: "n1", Tree: tree, Mounter: &mounttest.Fake{}, Volumes: volumes.Registry{s.boards}, Objects: s.source,
 		Client: s.api, Live: s.api, Events: s.events, Clock: s.clock,
 	})
 }
 
-// settle looks at the pod until nothing runs for it any more, and returns when it is to
-// be looked at again.
-func (s *showing) settle(t *testing.T) time.Duration {
+// settle reconciles the pod until no operation runs for it, and returns when it is to be
+// reconciled again.
+func (s *projecting) settle(t *testing.T) time.Duration {
 	t.Helper()
 	var again time.Duration
 	for range 4 {
@@ -131,8 +131,8 @@ func (s *showing) settle(t *testing.T) time.Duration {
 	return again
 }
 
-// board is what the pod sees in its volume.
-func (s *showing) board() string {
+// board is the content of the volume.
+func (s *projecting) board() string {
 	data, err := os.ReadFile(filepath.Join(s.Tree.VolumeDir(nodetest.SomePod, poddir.Location{Plugin: s.boards.Name(), Name: "board"}), "key"))
 	if err != nil {
 		return "nothing"
@@ -141,7 +141,7 @@ func (s *showing) board() string {
 }
 
 // ready is the reason of the pod's condition.
-func (s *showing) ready(t *testing.T) string {
+func (s *projecting) ready(t *testing.T) string {
 	t.Helper()
 	pod := &corev1.Pod{}
 	if err := s.api.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, pod); err != nil {
@@ -153,13 +153,13 @@ func (s *showing) ready(t *testing.T) string {
 	return ""
 }
 
-// told is the events since it was last asked.
-func (s *showing) told() []string {
-	var told []string
+// recorded is the events since the last call.
+func (s *projecting) recorded() []string {
+	var recorded []string
 	for len(s.events.Events) > 0 {
-		told = append(told, <-s.events.Events)
+		recorded = append(recorded, <-s.events.Events)
 	}
-	return told
+	return recorded
 }
 
 func fromConfigMap() corev1.VolumeSource {

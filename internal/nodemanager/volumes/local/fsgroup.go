@@ -11,23 +11,23 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// turnPatience is how long a pod waits for another one's turn at a directory.
-const turnPatience = time.Minute
+// fsGroupTimeout is how long a pod waits while the fsGroup of another pod is applied.
+const fsGroupTimeout = time.Minute
 
-// acquire waits for the turn at a directory. Until the pod has it mounted, no other may
-// take itself for the first.
+// acquire waits for the lock of a directory. It is held until the directory is mounted, so that no
+// other pod counts as the first.
 func (p Plugin) acquire(ctx context.Context, path string) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnPatience)
+	ctx, cancel := context.WithTimeout(ctx, fsGroupTimeout)
 	defer cancel()
-	if release, err = p.turns.Acquire(ctx, path); err != nil {
-		return nil, errors.New("the volume is being given to another pod's fsGroup, and that isn't over")
+	if release, err = p.directories.Acquire(ctx, path); err != nil {
+		return nil, errors.New("another pod's fsGroup is still being applied to the volume")
 	}
 	return release, nil
 }
 
-// give gives a directory to the pod's group, unless other pods use it, or the pod only
-// reads it.
-func (p Plugin) give(ctx context.Context, spec volumes.Spec, source *os.File, dir string) error {
+// applyFSGroup applies the pod's fsGroup to a directory, unless other pods use it, or the pod mounts
+// it read-only.
+func (p Plugin) applyFSGroup(ctx context.Context, spec volumes.Spec, source *os.File, dir string) error {
 	if spec.Access == mount.ReadOnly {
 		return nil
 	}
@@ -41,8 +41,8 @@ func (p Plugin) give(ctx context.Context, spec volumes.Spec, source *os.File, di
 	return p.owner.ApplyFSGroup(ctx, spec.Pod, spec.Name(), source)
 }
 
-// isUsedBeside says whether another pod has the directory, or a part of it: it is mounted
-// in a folder for volumes of this type that isn't this pod's.
+// isUsedBeside reports whether another pod has the directory, or a part of it: whether it is mounted
+// in another pod's folder for volumes of this type.
 func isUsedBeside(source *os.File, dir string) (bool, error) {
 	points, err := mount.Visible(source)
 	if err != nil {

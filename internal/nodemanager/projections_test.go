@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var _ = Describe("What volumes show", func() {
+var _ = Describe("Projected content", func() {
 	var w *world
 
 	BeforeEach(func(ctx context.Context) {
@@ -36,10 +36,10 @@ var _ = Describe("What volumes show", func() {
 
 		start(ctx, pod)
 
-		Expect(w.shown(pod, "configmap", "settings")()).To(Equal("fast"))
-		Expect(w.shown(pod, "secret", "password")()).To(Equal("hush"))
-		Expect(w.shown(pod, "downward-api", "labels")()).To(Equal("blue"))
-		Expect(reviewOf(ctx, w.shown(pod, "projected", "token")(), "vault")).To(And(
+		Expect(w.contentOf(pod, "configmap", "settings")()).To(Equal("fast"))
+		Expect(w.contentOf(pod, "secret", "password")()).To(Equal("hush"))
+		Expect(w.contentOf(pod, "downward-api", "labels")()).To(Equal("blue"))
+		Expect(reviewOf(ctx, w.contentOf(pod, "projected", "token")(), "vault")).To(And(
 			HaveField("Authenticated", true),
 			HaveField("User.Username", "system:serviceaccount:"+w.namespace+":robot"),
 			HaveField("User.Extra", HaveKeyWithValue("authentication.kubernetes.io/pod-uid", ConsistOf(string(pod.UID))))))
@@ -50,7 +50,7 @@ var _ = Describe("What volumes show", func() {
 	})
 
 	//proves:objects/updates
-	It("follows objects and labels while the pod runs", func(ctx context.Context) {
+	It("is refreshed when objects and labels change while the pod runs", func(ctx context.Context) {
 		w.startAgent()
 		settings, password := w.configMap("settings", "fast"), w.secret("password", "hush")
 		Expect(admin.Create(ctx, settings)).To(Succeed())
@@ -64,9 +64,9 @@ var _ = Describe("What volumes show", func() {
 		colored.Labels = map[string]string{"color": "green"}
 		Expect(admin.Patch(ctx, colored, client.MergeFrom(pod))).To(Succeed())
 
-		Eventually(w.shown(pod, "configmap", "settings")).Should(Equal("slow"))
-		Eventually(w.shown(pod, "secret", "password")).Should(Equal("whisper"))
-		Eventually(w.shown(pod, "downward-api", "labels")).Should(Equal("green"))
+		Eventually(w.contentOf(pod, "configmap", "settings")).Should(Equal("slow"))
+		Eventually(w.contentOf(pod, "secret", "password")).Should(Equal("whisper"))
+		Eventually(w.contentOf(pod, "downward-api", "labels")).Should(Equal("green"))
 	})
 
 	//proves:objects/immutable
@@ -88,7 +88,7 @@ var _ = Describe("What volumes show", func() {
 	})
 
 	//proves:objects/optional
-	It("may be missing where the pod says so, and is shown once it comes", func(ctx context.Context) {
+	It("may be missing if it is optional, and appears once it exists", func(ctx context.Context) {
 		w.startAgent()
 		optional := fromConfigMap("settings")
 		optional.ConfigMap.Optional = new(true)
@@ -97,11 +97,11 @@ var _ = Describe("What volumes show", func() {
 
 		Expect(admin.Create(ctx, w.configMap("settings", "fast"))).To(Succeed())
 
-		Eventually(w.shown(pod, "configmap", "settings")).Should(Equal("fast"))
+		Eventually(w.contentOf(pod, "configmap", "settings")).Should(Equal("fast"))
 	})
 
 	//proves:objects/optional
-	It("is waited for where it is missing, and told of once", func(ctx context.Context) {
+	It("is waited for where it is missing, with one event", func(ctx context.Context) {
 		w.startAgent()
 		pod := w.pod("web", fromSecret("password"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
@@ -109,7 +109,7 @@ var _ = Describe("What volumes show", func() {
 		Expect(admin.Create(ctx, w.secret("password", "hush"))).To(Succeed())
 
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
-		Expect(w.shown(pod, "secret", "password")()).To(Equal("hush"))
+		Expect(w.contentOf(pod, "secret", "password")()).To(Equal("hush"))
 		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(HaveLen(1))
 	})
 
@@ -122,11 +122,11 @@ var _ = Describe("What volumes show", func() {
 		before := w.mounts()
 
 		Expect(admin.Delete(ctx, password)).To(Succeed())
-		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(HavePrefix("volume password shows what it did before: ")))
+		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(HavePrefix("volume password keeps its earlier content: ")))
 		Expect(stop()).To(Succeed())
 		w.startAgent()
 
-		Consistently(w.shown(pod, "secret", "password")).Should(Equal("hush"))
+		Consistently(w.contentOf(pod, "secret", "password")).Should(Equal("hush"))
 		Expect(w.mounts()).To(Equal(before))
 		Expect(volumesReady(ctx, pod)()).To(HavePrefix("True"))
 		Expect(admin.Delete(ctx, pod)).To(Succeed())
@@ -135,7 +135,7 @@ var _ = Describe("What volumes show", func() {
 	})
 
 	//proves:objects/deleted
-	It("stays while the API server can't be reached, and is followed afterwards", func(ctx context.Context) {
+	It("stays while the API server can't be reached, and is refreshed afterwards", func(ctx context.Context) {
 		line := w.overLine()
 		w.startAgent()
 		password := w.secret("password", "hush")
@@ -146,13 +146,13 @@ var _ = Describe("What volumes show", func() {
 		password.Data["key"] = []byte("whisper")
 		Expect(admin.Update(ctx, password)).To(Succeed())
 
-		Consistently(w.shown(pod, "secret", "password")).Should(Equal("hush"))
+		Consistently(w.contentOf(pod, "secret", "password")).Should(Equal("hush"))
 		line.set(false)
-		Eventually(w.shown(pod, "secret", "password")).Should(Equal("whisper"))
+		Eventually(w.contentOf(pod, "secret", "password")).Should(Equal("whisper"))
 		Expect(volumesReady(ctx, pod)()).To(HavePrefix("True"))
 	})
 
-	It("stays though an agent that just started can't read it, and is followed once it can", func(ctx context.Context) {
+	It("stays though an agent that just started can't read it, and is refreshed once it can", func(ctx context.Context) {
 		asked := w.record()
 		stop := w.startAgent()
 		password := w.secret("password", "hush")
@@ -167,21 +167,21 @@ var _ = Describe("What volumes show", func() {
 		stop = w.startAgent()
 
 		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(ContainSubstring("reading secret " + w.namespace + "/password: ")))
-		Consistently(w.shown(pod, "secret", "password")).Should(Equal("hush"))
+		Consistently(w.contentOf(pod, "secret", "password")).Should(Equal("hush"))
 		Expect(w.mounts()).To(Equal(before))
 		Expect(volumesReady(ctx, pod)()).To(HavePrefix("True"))
 		Expect(stop()).To(Succeed())
 		asked.leave("")
 		w.startAgent()
-		Eventually(w.shown(pod, "secret", "password")).Should(Equal("whisper"))
+		Eventually(w.contentOf(pod, "secret", "password")).Should(Equal("whisper"))
 	})
 
-	It("is made anew for a pod that has the name of an older one", func(ctx context.Context) {
+	It("is read anew for a pod that has the name of an older one", func(ctx context.Context) {
 		w.startAgent()
 		password := w.secret("password", "hush")
 		Expect(admin.Create(ctx, password)).To(Succeed())
 		old := start(ctx, w.withAccount(ctx, w.pod("web", fromSecret("password"), fromToken("token", ""))))
-		token := w.shown(old, "projected", "token")()
+		token := w.contentOf(old, "projected", "token")()
 		password.Data["key"] = []byte("whisper")
 		Expect(admin.Update(ctx, password)).To(Succeed())
 		Expect(admin.Delete(ctx, old, client.GracePeriodSeconds(0))).To(Succeed())
@@ -190,21 +190,21 @@ var _ = Describe("What volumes show", func() {
 		pod.Spec.ServiceAccountName = "robot"
 		start(ctx, pod)
 
-		Expect(w.shown(pod, "secret", "password")()).To(Equal("whisper"))
-		Expect(w.shown(pod, "projected", "token")()).NotTo(Equal(token))
+		Expect(w.contentOf(pod, "secret", "password")()).To(Equal("whisper"))
+		Expect(w.contentOf(pod, "projected", "token")()).NotTo(Equal(token))
 		Expect(reviewOf(ctx, token)).To(HaveField("Authenticated", false))
 	})
 
 	It("has no token of a service account that doesn't exist", func(ctx context.Context) {
 		w.startAgent()
 		pod := w.pod("web", fromToken("token", ""))
-		pod.Spec.ServiceAccountName = "nobody"
+		pod.Spec.ServiceAccountName = "missing"
 		Expect(admin.Create(ctx, pod)).To(Succeed())
-		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False FailedMount: volume token: serviceAccount " + w.namespace + "/nobody is missing"))
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False FailedMount: volume token: serviceAccount " + w.namespace + "/missing is missing"))
 	})
 })
 
-// reviewOf is what the API server thinks of a token.
+// reviewOf is the API server's review of a token.
 func reviewOf(ctx context.Context, token string, audiences ...string) authenticationv1.TokenReviewStatus {
 	GinkgoHelper()
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}

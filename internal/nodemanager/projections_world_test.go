@@ -49,8 +49,8 @@ func fromToken(name, audience string) corev1.Volume {
 	}}}
 }
 
-// shown is what a pod sees in its volume.
-func (w *world) shown(pod *corev1.Pod, plugin, name string) func() string {
+// contentOf is the content of a volume.
+func (w *world) contentOf(pod *corev1.Pod, plugin, name string) func() string {
 	return func() string {
 		data, err := os.ReadFile(filepath.Join(w.volumeDir(pod, plugin, name), "key"))
 		if err != nil {
@@ -68,11 +68,11 @@ func (w *world) withAccount(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// requests is what an agent asked the API server for.
+// requests are an agent's requests to the API server.
 type requests struct {
 	mu   sync.Mutex
 	urls []*url.URL
-	// unanswered is a resource of which the API server says nothing.
+	// unanswered is a resource for which the API server sends no answer.
 	unanswered string
 }
 
@@ -99,7 +99,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.inner.RoundTrip(request)
 }
 
-// leave has what is asked of a resource left unanswered.
+// leave leaves the requests for a resource unanswered.
 func (r *requests) leave(resource string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

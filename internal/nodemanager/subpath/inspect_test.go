@@ -15,10 +15,10 @@ func TestWhatIsMountedAtATargetIsAPartOnlyIfItLiesInTheVolume(t *testing.T) {
 		state subpath.State
 	}{
 		"nothing":                              {nil, subpath.Missing},
-		"a part":                               {&mount.Point{Device: "8:1", Root: "/data/a"}, subpath.Shown},
+		"a part":                               {&mount.Point{Device: "8:1", Root: "/data/a"}, subpath.Mounted},
 		"what is beside the volume":            {&mount.Point{Device: "8:1", Root: "/other"}, subpath.Stale},
 		"a part that was removed":              {&mount.Point{Device: "8:1", Root: "/data/a", RootDeleted: true}, subpath.Stale},
-		"a part of what is mounted in it":      {&mount.Point{Device: "8:2", Root: "/logs"}, subpath.Shown},
+		"a part of what is mounted in it":      {&mount.Point{Device: "8:2", Root: "/logs"}, subpath.Mounted},
 		"a removed part of that":               {&mount.Point{Device: "8:2", Root: "/logs", RootDeleted: true}, subpath.Stale},
 		"a file system that is not mounted in": {&mount.Point{Device: "8:3", Root: "/"}, subpath.Stale},
 	}
@@ -30,7 +30,7 @@ func TestWhatIsMountedAtATargetIsAPartOnlyIfItLiesInTheVolume(t *testing.T) {
 				part.ID, part.Path = 3, "/pods/part"
 				table = append(table, part)
 			}
-			if state := subpath.Look(table, volume.Path, "/pods/part"); state != test.state {
+			if state := subpath.Inspect(table, volume.Path, "/pods/part"); state != test.state {
 				t.Errorf("it is %v", state)
 			}
 		})

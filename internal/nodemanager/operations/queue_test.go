@@ -13,34 +13,35 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-// crowd is operations of which each hangs until it is let go.
+// crowd is operations of which each hangs until the test lets it proceed.
 type crowd struct {
 	*Operations
 	clock   *clocktesting.FakeClock
 	running atomic.Int32
-	letGo   chan struct{}
+	proceed chan struct{}
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newCrowd(t *testing.T, metrics *metrics.Metrics) *crowd {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Now())
-	c := &crowd{Operations: New(clock, nil), clock: clock, letGo: make(chan struct{})}
-	t.Cleanup(func() { close(c.letGo); c.Wait() })
+	c := &crowd{Operations: New(clock, metrics), clock: clock, proceed: make(chan struct{})}
+	t.Cleanup(func() { close(c.proceed); c.Wait() })
 	return c
 }
 
 func (c *crowd) work(context.Context) error {
 	c.running.Add(1)
 	defer c.running.Add(-1)
-	<-c.letGo
+	<-c.proceed
 	return nil
 }
 
-// ask asks for mounts of a type, each of another volume.
-func (c *crowd) ask(t *testing.T, volumeType string, count int) (last Outcome) {
+// request requests mounts of a type, each of another volume.
+func (c *crowd) request(t *testing.T, volumeType string, count int) (last Outcome) {
 	t.Helper()
 	for i := range count {
 		task := Task{Kind: Mounting, Type: volumeType, Dir: fmt.Sprint(volumeType, i), Pod: nodetest.SomePod}
@@ -56,47 +57,47 @@ func (c *crowd) await(t *testing.T, count int) {
 }
 
 func TestOnlySoManyOfATypeBeginAtOnceAndOtherTypesDoNotWaitForThem(t *testing.T) {
-	c := newCrowd(t)
-	if last := c.ask(t, "nfs", LanePlaces+5); !last.Queued {
+	c := newCrowd(t, nil)
+	if last := c.request(t, "nfs", Slots+5); !last.Queued {
 		t.Errorf("one too many has %+v", last)
 	}
-	c.await(t, LanePlaces)
-	if last := c.ask(t, "secret", 1); !last.Running {
+	c.await(t, Slots)
+	if last := c.request(t, "secret", 1); !last.Running {
 		t.Errorf("one of another type has %+v", last)
 	}
-	c.await(t, LanePlaces+1)
+	c.await(t, Slots+1)
 
-	c.clock.Step(PlaceLoan / 2)
-	if last := c.ask(t, "nfs", LanePlaces+5); last.QueuedFor != PlaceLoan/2 {
+	c.clock.Step(SlotTime / 2)
+	if last := c.request(t, "nfs", Slots+5); last.QueuedFor != SlotTime/2 {
 		t.Errorf("it has %+v", last)
 	}
 	for range 6 {
-		c.letGo <- struct{}{}
+		c.proceed <- struct{}{}
 	}
-	// Whoever was let go, the five that waited have begun.
-	nodetest.Eventually(t, "nobody waits", func() bool { return c.ask(t, "nfs", LanePlaces+5).Running })
+	// Whichever ended, the five queued ones have begun.
+	nodetest.Eventually(t, "none is queued", func() bool { return c.request(t, "nfs", Slots+5).Running })
 }
 
-func TestWhatTakesLongLendsItsPlaceToTheNextButNotWithoutEnd(t *testing.T) {
-	c := newCrowd(t)
-	c.ask(t, "nfs", LaneLimit+LanePlaces)
-	for running := LanePlaces; running < LaneLimit; running += LanePlaces {
+func TestALongOperationFreesItsSlotButTheRunningOnesAreBounded(t *testing.T) {
+	c := newCrowd(t, nil)
+	c.request(t, "nfs", MaxRunning+Slots)
+	for running := Slots; running < MaxRunning; running += Slots {
 		c.await(t, running)
-		c.clock.Step(PlaceLoan)
+		c.clock.Step(SlotTime)
 	}
-	c.await(t, LaneLimit)
-	c.clock.Step(PlaceLoan)
-	if last := c.ask(t, "nfs", LaneLimit+LanePlaces); !last.Queued {
+	c.await(t, MaxRunning)
+	c.clock.Step(SlotTime)
+	if last := c.request(t, "nfs", MaxRunning+Slots); !last.Queued {
 		t.Errorf("one more than may hang has %+v", last)
 	}
-	if running := int(c.running.Load()); running != LaneLimit {
-		t.Errorf("%d run, and %d may", running, LaneLimit)
+	if running := int(c.running.Load()); running != MaxRunning {
+		t.Errorf("%d run, and %d may", running, MaxRunning)
 	}
 }
 
-func TestAMountThatWaitsForItsTurnIsDroppedByItsUnmount(t *testing.T) {
-	c := newCrowd(t)
-	c.ask(t, "nfs", LanePlaces)
+func TestAQueuedMountIsDroppedByItsUnmount(t *testing.T) {
+	c := newCrowd(t, nil)
+	c.request(t, "nfs", Slots)
 	task := Task{Kind: Mounting, Type: "nfs", Dir: "late", Pod: "pod-2"}
 	c.Do(t.Context(), task, func(context.Context) error { t.Error("it was mounted"); return nil })
 	if !c.IsRunning("pod-2") || !c.IsRunningAt("late") {
@@ -110,30 +111,30 @@ func TestAMountThatWaitsForItsTurnIsDroppedByItsUnmount(t *testing.T) {
 	if !outcome.Queued {
 		t.Errorf("it has %+v", outcome)
 	}
-	c.await(t, LanePlaces)
-	c.letGo <- struct{}{}
+	c.await(t, Slots)
+	c.proceed <- struct{}{}
 	<-unmounted
 }
 
-func TestAMountThatWaitsForItsTurnIsDroppedWithItsPod(t *testing.T) {
-	c := newCrowd(t)
-	c.ask(t, "nfs", LanePlaces)
+func TestAQueuedMountIsDroppedWithItsPod(t *testing.T) {
+	c := newCrowd(t, nil)
+	c.request(t, "nfs", Slots)
 	task := Task{Kind: Mounting, Type: "nfs", Dir: "late", Pod: "pod-2"}
 	c.Do(t.Context(), task, func(context.Context) error { t.Error("it was mounted"); return nil })
 
 	c.Cancel("pod-2")
 
 	if c.IsRunning("pod-2") {
-		t.Error("it waits still")
+		t.Error("it is still queued")
 	}
-	if len(c.states) != LanePlaces {
+	if len(c.states) != Slots {
 		t.Errorf("%d operations are known", len(c.states))
 	}
 }
 
 func TestAfterAShutdownNothingBegins(t *testing.T) {
-	c := newCrowd(t)
-	c.ask(t, "nfs", LanePlaces)
+	c := newCrowd(t, nil)
+	c.request(t, "nfs", Slots)
 	late := Task{Kind: Mounting, Type: "nfs", Dir: "late", Pod: nodetest.SomePod}
 	mustNot := func(context.Context) error { t.Error("it was mounted"); return nil }
 	c.Do(t.Context(), late, mustNot)
@@ -141,21 +142,21 @@ func TestAfterAShutdownNothingBegins(t *testing.T) {
 	go func() { c.Stop(); close(stopped) }()
 	nodetest.Eventually(t, "what waited is dropped", func() bool { return !c.IsRunningAt("late") })
 	c.Do(t.Context(), late, mustNot)
-	for range LanePlaces {
-		c.letGo <- struct{}{}
+	for range Slots {
+		c.proceed <- struct{}{}
 	}
 	<-stopped
 }
 
-func TestWhateverIsAskedForAtOnceOneThingIsDoneToAVolumeAtATime(t *testing.T) {
-	const dirs, askers, rounds = 3 * LanePlaces, 8, 400
+func TestAVolumeHasOneOperationAtATimeWhateverIsRequestedAtOnce(t *testing.T) {
+	const dirs, callers, rounds = 3 * Slots, 8, 400
 	operations := New(clock.RealClock{}, nil)
 	var busy [dirs]atomic.Int32
 	var running, most atomic.Int32
-	var asking sync.WaitGroup
-	for asker := range askers {
-		asking.Go(func() {
-			pod := types.UID(fmt.Sprint("pod-", asker))
+	var calls sync.WaitGroup
+	for caller := range callers {
+		calls.Go(func() {
+			pod := types.UID(fmt.Sprint("pod-", caller))
 			for range rounds {
 				at := rand.IntN(dirs)
 				task := Task{Kind: Kind(rand.IntN(3)), Type: "nfs", Dir: fmt.Sprint(at), Pod: pod}
@@ -181,12 +182,12 @@ func TestWhateverIsAskedForAtOnceOneThingIsDoneToAVolumeAtATime(t *testing.T) {
 			}
 		})
 	}
-	asking.Wait()
+	calls.Wait()
 	operations.Wait()
-	if at := operations.laneOf("nfs"); at.lent != 0 || at.running != 0 || len(at.waiting) != 0 {
-		t.Errorf("left in the lane: %+v", at)
+	if at := operations.queues.ofType("nfs"); at.slots != 0 || at.running != 0 || len(at.waiting) != 0 {
+		t.Errorf("left in the queue: %+v", at)
 	}
-	if len(operations.states) != 0 || most.Load() > LanePlaces {
+	if len(operations.states) != 0 || most.Load() > Slots {
 		t.Errorf("%d operations are left, and %d ran at once", len(operations.states), most.Load())
 	}
 }

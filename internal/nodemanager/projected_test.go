@@ -24,8 +24,8 @@ var (
 	errMissing = fmt.Errorf("configMap default/settings is %w", content.ErrMissing)
 )
 
-func TestAVolumeFollowsWhatItShowsAndIsWrittenOnlyForThat(t *testing.T) {
-	s := newShowing(t, fromConfigMap())
+func TestAProjectedVolumeIsRefreshedOnlyIfItsContentChanged(t *testing.T) {
+	s := newProjecting(t, fromConfigMap())
 	s.settle(t)
 	if s.board() != "one" || s.boards.refreshes != 0 || s.ready(t) != "Ready" {
 		t.Fatalf("it shows %s after %d refreshes, and is %s", s.board(), s.boards.refreshes, s.ready(t))
@@ -37,13 +37,13 @@ func TestAVolumeFollowsWhatItShowsAndIsWrittenOnlyForThat(t *testing.T) {
 	if s.board() != "two" || s.boards.refreshes != 1 {
 		t.Errorf("it shows %s after %d refreshes", s.board(), s.boards.refreshes)
 	}
-	if told := s.told(); len(told) != 1 {
-		t.Errorf("told: %q", told)
+	if recorded := s.recorded(); len(recorded) != 1 {
+		t.Errorf("recorded: %q", recorded)
 	}
 }
 
-func TestAVolumeFollowsThePodsLabels(t *testing.T) {
-	s := newShowing(t, corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
+func TestAProjectedVolumeIsRefreshedWhenThePodsLabelsChange(t *testing.T) {
+	s := newProjecting(t, corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
 		{Path: "key", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['color']"}},
 	}}})
 	s.settle(t)
@@ -61,8 +61,8 @@ func TestAVolumeFollowsThePodsLabels(t *testing.T) {
 	}
 }
 
-func TestWhatChangesWhileAVolumeIsMountedIsShownAfterwards(t *testing.T) {
-	s := newShowing(t, fromConfigMap())
+func TestAChangeDuringAMountIsRefreshedAfterwards(t *testing.T) {
+	s := newProjecting(t, fromConfigMap())
 	s.boards.held = make(chan struct{})
 	if _, err := s.Reconcile(t.Context(), nodetest.SomePod); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func TestWhatChangesWhileAVolumeIsMountedIsShownAfterwards(t *testing.T) {
 	}
 }
 
-func TestAfterARestartAVolumeIsMadeToShowWhatChangedMeanwhile(t *testing.T) {
-	s := newShowing(t, fromConfigMap())
+func TestAChangeDuringARestartIsRefreshedAfterwards(t *testing.T) {
+	s := newProjecting(t, fromConfigMap())
 	s.settle(t)
 	s.source.value = "two"
 
@@ -92,12 +92,12 @@ func TestAfterARestartAVolumeIsMadeToShowWhatChangedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestWhatIsShownStaysThoughItIsGoneAndIsToldOfOnce(t *testing.T) {
+func TestTheContentOfAMissingObjectStaysAndIsReportedOnce(t *testing.T) {
 	for name, cause := range map[string]error{"an object that was deleted": errMissing, "an API server that is down": errDown} {
 		t.Run(name, func(t *testing.T) {
-			s := newShowing(t, fromConfigMap())
+			s := newProjecting(t, fromConfigMap())
 			s.settle(t)
-			s.told()
+			s.recorded()
 			s.restart(s.Tree)
 			s.source.err = cause
 
@@ -106,8 +106,8 @@ func TestWhatIsShownStaysThoughItIsGoneAndIsToldOfOnce(t *testing.T) {
 			if s.board() != "one" || s.boards.refreshes != 0 || s.ready(t) != "Ready" || again != staleInterval {
 				t.Errorf("it shows %s after %d refreshes, is %s, and is looked at again after %s", s.board(), s.boards.refreshes, s.ready(t), again)
 			}
-			if told := s.told(); len(told) != 1 || !strings.Contains(told[0], "FailedMount volume board shows what it did before: ") {
-				t.Errorf("told: %q", told)
+			if recorded := s.recorded(); len(recorded) != 1 || !strings.Contains(recorded[0], "FailedMount volume board keeps its earlier content: ") {
+				t.Errorf("recorded: %q", recorded)
 			}
 			deletePod(t, s)
 			s.settle(t)
@@ -118,17 +118,17 @@ func TestWhatIsShownStaysThoughItIsGoneAndIsToldOfOnce(t *testing.T) {
 	}
 }
 
-func TestARefreshThatFailsIsRepeatedAndToldOfOnceEachTime(t *testing.T) {
-	s := newShowing(t, fromConfigMap())
+func TestAFailedRefreshIsRetriedAndReportedOnceEachTime(t *testing.T) {
+	s := newProjecting(t, fromConfigMap())
 	s.settle(t)
-	s.told()
+	s.recorded()
 	for _, value := range []string{"two", "three"} {
 		s.source.value, s.boards.err = value, errors.New("no space left on device")
 		for range 3 {
 			s.clock.Step(s.settle(t))
 		}
-		if told := s.told(); len(told) != 1 || !strings.Contains(told[0], "no space left") || s.ready(t) != "Ready" {
-			t.Errorf("told: %q, and it is %s", told, s.ready(t))
+		if recorded := s.recorded(); len(recorded) != 1 || !strings.Contains(recorded[0], "no space left") || s.ready(t) != "Ready" {
+			t.Errorf("recorded: %q, and it is %s", recorded, s.ready(t))
 		}
 
 		s.boards.err = nil
@@ -141,8 +141,8 @@ func TestARefreshThatFailsIsRepeatedAndToldOfOnceEachTime(t *testing.T) {
 	}
 }
 
-func TestARefreshThatWasCutOffIsRepeatedThoughTheOldFilesAreBack(t *testing.T) {
-	s := newShowing(t, fromConfigMap())
+func TestAnInterruptedRefreshIsRepeatedThoughTheOldFilesAreBack(t *testing.T) {
+	s := newProjecting(t, fromConfigMap())
 	s.settle(t)
 	s.source.value, s.boards.err = "two", errors.New("cut off")
 	s.settle(t)
@@ -153,16 +153,16 @@ func TestARefreshThatWasCutOffIsRepeatedThoughTheOldFilesAreBack(t *testing.T) {
 	s.settle(t)
 
 	if s.boards.refreshes != refreshes+1 {
-		t.Error("nobody looked what it shows")
+		t.Error("its content was not refreshed")
 	}
 }
 
-func TestAPodWaitsForWhatItShows(t *testing.T) {
+func TestAPodWaitsForItsProjectedObjects(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "settings", errors.New("no relationship found"))
 	tests := map[string]struct {
 		cause  error
 		reason string
-		told   int
+		events int
 	}{
 		"missing":             {errMissing, "FailedMount", 1},
 		"not readable yet":    {fmt.Errorf("%w: %w", errMissing, forbidden), "Pending", 0},
@@ -170,14 +170,14 @@ func TestAPodWaitsForWhatItShows(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newShowing(t, fromConfigMap())
+			s := newProjecting(t, fromConfigMap())
 			s.source.err = test.cause
 			again := s.settle(t)
 			if s.board() != "nothing" || s.ready(t) != test.reason || again == 0 || again > podstatus.LastClaimWait {
 				t.Errorf("it shows %s, is %s, and is looked at again after %s", s.board(), s.ready(t), again)
 			}
-			if told := s.told(); len(told) != test.told {
-				t.Errorf("told: %q", told)
+			if recorded := s.recorded(); len(recorded) != test.events {
+				t.Errorf("recorded: %q", recorded)
 			}
 			s.source.err = nil
 			s.settle(t)
@@ -188,8 +188,8 @@ func TestAPodWaitsForWhatItShows(t *testing.T) {
 	}
 }
 
-func TestATokenIsLookedAtWhenItIsToBeRenewed(t *testing.T) {
-	s := newShowing(t, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+func TestAPodIsReconciledWhenItsTokenIsToBeRenewed(t *testing.T) {
+	s := newProjecting(t, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "key"}},
 	}}})
 	if again := s.settle(t); again != time.Hour {
@@ -197,8 +197,8 @@ func TestATokenIsLookedAtWhenItIsToBeRenewed(t *testing.T) {
 	}
 }
 
-func TestWhatAPodShowedIsForgottenOnceItNeedsItNoMore(t *testing.T) {
-	s := newShowing(t, fromConfigMap())
+func TestTheObjectsOfAPodAreForgottenOnceItNeedsThemNoMore(t *testing.T) {
+	s := newProjecting(t, fromConfigMap())
 	s.settle(t)
 	if len(s.source.forgotten) != 0 {
 		t.Error("it was forgotten while it was shown")
@@ -210,7 +210,7 @@ func TestWhatAPodShowedIsForgottenOnceItNeedsItNoMore(t *testing.T) {
 	}
 }
 
-func deletePod(t *testing.T, s *showing) {
+func deletePod(t *testing.T, s *projecting) {
 	t.Helper()
 	if err := s.api.Delete(t.Context(), nodetest.PodOnNode(nodetest.SomePod)); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,63 @@
+package nodemanager
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// reservations reserve each ReadWriteOncePod volume for one pod of the node. The record of a
+// reservation is the volume's directory in the pod's: it is made before anything is mounted,
+// and survives a restart.
+type reservations struct {
+	tree   poddir.Tree
+	cached client.Reader
+	// mu keeps two pods from reserving the same volume at once.
+	mu sync.Mutex
+}
+
+// ensureReserved reserves the volume for the pod, if it is ReadWriteOncePod. It returns what
+// the pod waits for if another pod has the volume.
+func (r *reservations) ensureReserved(ctx context.Context, pod *corev1.Pod, resolved *resolve.ResolvedVolume) error {
+	if !resolve.IsForOnePod(resolved) {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := resolved.Location()
+	reservedBy, err := r.tree.ReservedBy(pod.UID, at, func(other types.UID) bool { return r.ownsName(ctx, other, resolved) })
+	if err != nil {
+		return err
+	}
+	if reservedBy == "" {
+		return r.tree.Reserve(pod.UID, at)
+	}
+	name := string(reservedBy)
+	if other, err := podclaims.Find(ctx, r.cached, reservedBy); err == nil && other != nil {
+		name = other.Name
+	}
+	return resolve.WaitFor("volume %s is ReadWriteOncePod, and pod %s has it on this node: delete that pod, or wait until it ends", at.Name, name)
+}
+
+// ownsName reports whether another pod has a volume of its own whose directory has the name
+// of this volume object: that pod has its own volume, and not the object. checkName keeps
+// both from being in one pod.
+func (r *reservations) ownsName(ctx context.Context, uid types.UID, resolved *resolve.ResolvedVolume) bool {
+	other, err := podclaims.Find(ctx, r.cached, uid)
+	if err != nil || other == nil || resolved.IsBlock() {
+		return false
+	}
+	return slices.ContainsFunc(other.Spec.Volumes, func(own corev1.Volume) bool {
+		return own.Name == resolved.Name() && podclaims.ClaimNameOf(other, own) == "" &&
+			resolved.Plugin.CanHandle(volumes.Spec{Pod: other, Volume: own})
+	})
+}

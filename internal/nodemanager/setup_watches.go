@@ -1,0 +1,87 @@
+package nodemanager
+
+import (
+	"context"
+	"time"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+const (
+	// compareInterval is how often pods and directories are compared without an event.
+	compareInterval = 5 * time.Minute
+	// watchRetry is how soon a watch that failed begins again.
+	watchRetry = 10 * time.Second
+)
+
+// watchAgain watches until the context ends, again after each error.
+func watchAgain(ctx context.Context, doing string, watch func(ctx context.Context, changed func()) error, changed func()) {
+	for ctx.Err() == nil {
+		if err := watch(ctx, changed); err != nil {
+			logf.FromContext(ctx).Error(err, doing)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchRetry):
+		}
+	}
+}
+
+// watchVolumes wakes the pods of volumes whose type reports a change.
+func (r *Reconciler) watchVolumes(ctx context.Context, q queue) error {
+	for _, plugin := range r.Volumes {
+		if watcher, can := plugin.(volumes.Watcher); can {
+			go watcher.Watch(ctx, q.Add)
+		}
+	}
+	return nil
+}
+
+// watchMounts wakes the pods that lost mounts.
+func (r *Reconciler) watchMounts(ctx context.Context, q queue) error {
+	go watchAgain(ctx, "watching the mount table", r.WatchMounts, func() {
+		table, err := r.Mounter.Table()
+		if err != nil {
+			logf.FromContext(ctx).Error(err, "looking for lost mounts")
+			return
+		}
+		for _, pod := range r.losses.Compare(table) {
+			q.Add(pod)
+		}
+	})
+	return nil
+}
+
+// watchObjects wakes the pods whose projected objects changed.
+func (r *Reconciler) watchObjects(_ context.Context, q queue) error {
+	r.Objects.OnChange(q.Add)
+	return nil
+}
+
+// watchDirectories wakes a pod when one of its operations ends. At the start, and at each
+// later comparison, it wakes every pod that has a directory: a pod that was deleted while the
+// agent was down has no event.
+func (r *Reconciler) watchDirectories(ctx context.Context, q queue) error {
+	r.operations.OnEnd(q.Add)
+	go func() {
+		ticker := time.NewTicker(compareInterval)
+		defer ticker.Stop()
+		for {
+			uids, err := r.Tree.Pods()
+			if err != nil {
+				logf.FromContext(ctx).Error(err, "comparing directories with pods")
+			}
+			for _, uid := range uids {
+				q.Add(uid)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return nil
+}
