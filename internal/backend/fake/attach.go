@@ -15,20 +15,12 @@ var (
 	_ backend.NodeObserver     = (*Backend)(nil)
 )
 
-// machine is what a volume is attached to: a node's machine, which a node that has no
-// provider's id is found by the name of.
-type machine string
-
 func machineOf(node backend.NodeIdentity) machine {
 	if node.ProviderID != "" {
 		return machine(node.ProviderID)
 	}
 	return machine("fake:///" + node.Name)
 }
-
-// attachments are the machines that a volume is attached to, and which of them can't
-// write.
-type attachments map[machine]bool
 
 // Attach notes that a node has a volume, or fails as FailNext said.
 func (b *Backend) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {

@@ -63,13 +63,6 @@ func (b *Backend) Retain(ctx context.Context, id string) (place string, err erro
 	return "memory, as " + id, nil
 }
 
-// Lose forgets a volume, as a disk does that breaks.
-func (b *Backend) Lose(id string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.volumes, id)
-}
-
 // Space returns what SetSpace set.
 func (b *Backend) Space(context.Context) (backend.Space, error) {
 	b.mu.Lock()
@@ -82,19 +75,4 @@ func (b *Backend) SetSpace(space backend.Space) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.space = space
-}
-
-// Begin has the backend hold a volume that an earlier call made.
-func (b *Backend) Begin(id string, request backend.Request) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	request.ID = id
-	b.volumes[id] = request
-}
-
-// Source is what a volume was made as a copy of; nil where it began empty.
-func (b *Backend) Source(id string) *backend.Source {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.volumes[id].Source
 }

@@ -7,6 +7,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
+// Delete removes the volume's disk, in whatever zone it is.
+func (b *gceBackend) Delete(ctx context.Context, id string) error {
+	_, err := inCloud(ctx, b, "deleting volume "+id, func(c *cloud.Client) (any, error) { return nil, b.delete(ctx, c, id) })
+	return err
+}
+
 // delete removes each disk of the name that is ours: a backend whose zones were changed
 // while a call was under way may have begun two.
 func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) error {

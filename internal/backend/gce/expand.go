@@ -9,6 +9,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
+// Expand makes the volume's disk larger; its node grows the file system.
+func (b *gceBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+	return inCloud(ctx, b, "growing volume "+id, func(c *cloud.Client) (backend.Expansion, error) {
+		return b.expand(ctx, c, id, capacity)
+	})
+}
+
 // expand asks for a larger disk where it is smaller. It grows while it is attached, too.
 func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, capacity resource.Quantity) (backend.Expansion, error) {
 	found, err := b.ownDisk(ctx, c, id)
@@ -35,4 +42,8 @@ func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, cap
 		return backend.Expansion{}, backend.InProgress.Errorf("waiting for disk %s to have %s", found.Path(), capacity.String())
 	}
 	return grown(now), nil
+}
+
+func grown(found *cloud.Disk) backend.Expansion {
+	return backend.Expansion{Capacity: found.Capacity(), OnNode: true}
 }

@@ -10,6 +10,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
+// List tells of the disks that bear this backend's labels, and whose descriptions agree.
+func (b *gceBackend) List(ctx context.Context) ([]backend.Held, error) {
+	return inCloud(ctx, b, "listing disks", func(c *cloud.Client) ([]backend.Held, error) { return b.list(ctx, c) })
+}
+
 // list finds disks by label, and believes their descriptions.
 func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held, error) {
 	found, err := b.ownDisks(ctx, c)
@@ -31,22 +36,4 @@ func (b *gceBackend) ownDisks(ctx context.Context, c *cloud.Client) ([]*cloud.Di
 		_, foreign := b.checkOwner(one)
 		return foreign != nil
 	}), err
-}
-
-// retain labels the disk, unless it is too late.
-func (b *gceBackend) retain(ctx context.Context, c *cloud.Client, id string) (place string, err error) {
-	found, err := b.ownDisk(ctx, c, id)
-	switch {
-	case err != nil:
-		return "", err
-	case found == nil:
-		return "", c.NotThere(id)
-	case found.Status == cloud.DiskDeleting:
-		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found.Path())
-	}
-	place = "disk " + found.Path()
-	if found.Labels[retainedLabel] != "" {
-		return place, nil
-	}
-	return place, c.SetLabel(ctx, found, retainedLabel, "true")
 }

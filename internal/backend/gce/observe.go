@@ -18,6 +18,18 @@ var machines = map[string]backend.Machine{
 	"STOPPED": backend.MachineStopped, "TERMINATED": backend.MachineStopped,
 }
 
+// Attachments tells which instances have this backend's disks.
+func (b *gceBackend) Attachments(ctx context.Context) ([]backend.Attached, error) {
+	return inCloud(ctx, b, "listing attached disks", func(c *cloud.Client) ([]backend.Attached, error) { return b.attachments(ctx, c) })
+}
+
+// ObserveNode tells what became of the node's instance.
+func (b *gceBackend) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
+	return inCloud(ctx, b, "looking for the instance of node "+node.Name, func(c *cloud.Client) (backend.Machine, error) {
+		return observe(ctx, c, node)
+	})
+}
+
 // observe tells what became of a node's instance. That one is gone is said of one that a
 // provider's id names: of a name alone nobody knows whose it was.
 func observe(ctx context.Context, c *cloud.Client, node backend.NodeIdentity) (backend.Machine, error) {

@@ -8,12 +8,22 @@ import (
 	"fmt"
 
 	"google.golang.org/api/compute/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
+
+// Provision finds the volume's disk, or makes it.
+func (b *gceBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	return inCloud(ctx, b, "provisioning volume "+request.ID, func(c *cloud.Client) (*backend.Volume, error) {
+		return b.provision(ctx, c, request)
+	})
+}
 
 // provision looks for the disk first, in all zones: what an earlier call began stays where
 // it is, whatever zones the backend has now.
@@ -127,4 +137,19 @@ func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backen
 		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", found.Path(), found.ZoneName(), request.Node.Name)
 	}
 	return b.volume(found, request), nil
+}
+
+// volume is the volume that a disk is.
+func (b *gceBackend) volume(found *cloud.Disk, request backend.Request) *backend.Volume {
+	made := &backend.Volume{
+		Handle:       found.Name,
+		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.Path()},
+		Capacity:     found.Capacity(),
+		NodeAffinity: withinZone(found.ZoneName()),
+	}
+	if request.VolumeMode != corev1.PersistentVolumeBlock {
+		// The node formats a disk that is empty.
+		made.FSType = cmp.Or(request.FSType, b.spec.fsType)
+	}
+	return made
 }

@@ -18,9 +18,6 @@ const (
 	// creator is in the description of each of our disks.
 	creator = "stowage.dev"
 
-	// ourLabels is what our labels begin with. By labels disks are looked for; who owns
-	// one, its description alone tells, which nobody can change.
-	ourLabels     = "stowage-"
 	clusterLabel  = ourLabels + "cluster"
 	backendLabel  = ourLabels + "backend"
 	claimLabel    = ourLabels + "claim-uid"
@@ -131,8 +128,4 @@ func (b *gceBackend) pickOwn(found []*cloud.Disk) (*cloud.Disk, error) {
 		}
 	}
 	return nil, foreign
-}
-
-func grown(found *cloud.Disk) backend.Expansion {
-	return backend.Expansion{Capacity: found.Capacity(), OnNode: true}
 }

@@ -98,3 +98,7 @@ func checkLabels(labels map[string]string) error {
 const defaultDiskType = "pd-balanced"
 
 const defaultFSType = "ext4"
+
+// ourLabels is what our labels begin with. By labels disks are looked for; who owns
+// one, its description alone tells, which nobody can change.
+const ourLabels = "stowage-"

@@ -65,10 +65,6 @@ func (b *localBackend) label(ctx context.Context, volume *stowagev1alpha1.LocalV
 	return nil
 }
 
-func changedMeanwhile(id string) error {
-	return backend.InProgress.Errorf("LocalVolume %s was changed meanwhile: it is looked at again", id)
-}
-
 // agentTells reports whether the agent of a node is of a version that writes
 // status.removing before it touches data. Such a version also reports what is unrecorded.
 func (b *localBackend) agentTells(ctx context.Context, node string) (bool, error) {

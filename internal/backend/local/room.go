@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,19 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-const (
-	// reportTime is how long a node's agent has to say how its disk is before that
-	// counts as a fault.
-	reportTime = time.Minute
-	// mostNamed is how many nodes a message names; the others are counted.
-	mostNamed = 5
-)
-
-// forReading lists what is read and never changed, as the cache has it now. To wait for
-// it to have every volume that was asked for just before would hold up each of many that
-// are asked for at once; the agent, which knows, has those moved for which there is no
-// room.
-var forReading = []client.ListOption{client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
+// mostNamed is how many nodes a message names; the others are counted.
+const mostNamed = 5
 
 // place is a node on which a volume could be made.
 type place struct {
@@ -92,35 +79,6 @@ func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.L
 		disks[list.Items[i].Spec.NodeName] = &list.Items[i]
 	}
 	return disks, nil
-}
-
-// checkDisks tells of the disks on which no volumes can be made.
-func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowagev1alpha1.LocalDisk) error {
-	var troubles []string
-	reported := false
-	for _, node := range nodes {
-		switch disk := disks[node.Name]; {
-		case disk != nil && isReported(disk):
-			reported = true
-			if ready := meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.ReadyCondition); ready.Status != metav1.ConditionTrue {
-				troubles = append(troubles, fmt.Sprintf("node %s: %s", node.Name, ready.Message))
-			}
-		case disk != nil && time.Since(disk.CreationTimestamp.Time) > reportTime:
-			troubles = append(troubles, fmt.Sprintf("node %s: its agent has not said how its disk is: see whether it runs", node.Name))
-		}
-	}
-	switch {
-	case len(troubles) > 0:
-		return backend.Unavailable.Errorf("%d of %d nodes can't make volumes: %s", len(troubles), len(nodes), named(troubles))
-	case !reported:
-		return backend.Unavailable.Errorf("waiting for the agents of the backend's %d nodes to say how their disks are", len(nodes))
-	default:
-		return nil
-	}
-}
-
-func isReported(disk *stowagev1alpha1.LocalDisk) bool {
-	return meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) != nil
 }
 
 // exhausted names the nodes that have too little room. How much each has stands in its

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
+
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/inspect"
@@ -17,6 +19,14 @@ import (
 // removalSlice is how long one call removes files before it lets others work. The
 // next call goes on.
 const removalSlice = 5 * time.Second
+
+// Delete removes, archives or lets go of the directory, as the spec says.
+func (b *nfsBackend) Delete(ctx context.Context, id string) error {
+	_, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, b.delete(ctx, root, id)
+	})
+	return b.translate(fmt.Sprintf("deleting volume %s", id), err)
+}
 
 // delete does to a volume what the spec says. What was begun is in the record, so
 // that a later call ends it in the same way.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -25,6 +26,25 @@ const (
 type listed struct {
 	held []backend.Held
 	next string
+}
+
+// List tells of the volumes that are recorded as this backend's.
+func (b *nfsBackend) List(ctx context.Context) (held []backend.Held, err error) {
+	for after := ""; ; {
+		page, next, err := b.ListAfter(ctx, after)
+		if held = append(held, page...); err != nil || next == "" {
+			return held, err
+		}
+		after = next
+	}
+}
+
+// ListAfter reads records for as long as a slice lasts, at least one.
+func (b *nfsBackend) ListAfter(ctx context.Context, id string) (page []backend.Held, next string, err error) {
+	read, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (listed, error) {
+		return b.listAfter(ctx, root, id, time.Now().Add(b.share.Slice))
+	})
+	return read.held, read.next, b.translate("listing volumes", err)
 }
 
 // listAfter reads the records that come after an id, and keeps this backend's. Each page

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
+	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -20,6 +21,19 @@ const (
 	// the next probe to look further.
 	maxSwept = 1000
 )
+
+// Probe does, on the share, what a volume needs.
+func (b *nfsBackend) Probe(ctx context.Context) error {
+	_, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, b.probe(ctx, root)
+	})
+	err = b.translate("trying the share", err)
+	if err != nil && backend.KindOf(err) == "" {
+		// Whatever became of the trial, no volume can be made now.
+		return backend.Unavailable.Errorf("%w", err)
+	}
+	return err
+}
 
 // probe makes a directory as for a volume, and removes it.
 func (b *nfsBackend) probe(ctx context.Context, root tree.Dir) error {

@@ -8,13 +8,24 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 // wayMode is that of the directories on the way to a volume's: pods go through
 // them, and see nothing of theirs to change.
 const wayMode = 0o755
+
+// Provision records whose the volume is, reserves its directory, and makes it.
+// Each step finds what an earlier attempt did.
+func (b *nfsBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	made, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (*backend.Volume, error) {
+		return b.provision(ctx, root, request)
+	})
+	return made, b.translate(fmt.Sprintf("provisioning volume %s", request.ID), err)
+}
 
 func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backend.Request) (*backend.Volume, error) {
 	if err := checkRequest(request); err != nil {
@@ -169,4 +180,16 @@ func (b *nfsBackend) ensureAccess(ctx context.Context, dir tree.Dir) error {
 			b.spec.server, b.spec.path, b.spec.access.UID, b.spec.access.GID, info.UID, err)
 	}
 	return err
+}
+
+func (b *nfsBackend) volume(recorded record, request backend.Request) *backend.Volume {
+	return &backend.Volume{
+		Handle: recorded.ID,
+		Attributes: map[string]string{
+			stowagev1alpha1.ServerAttribute:       b.spec.server,
+			stowagev1alpha1.PathAttribute:         b.spec.path + "/" + recorded.Directory,
+			stowagev1alpha1.MountOptionsAttribute: b.spec.nodeOptions(),
+		},
+		Capacity: request.Capacity,
+	}
 }

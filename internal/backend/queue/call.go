@@ -2,9 +2,28 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// callerStays is how long a caller waits for an answer before it goes on: most backends
+	// answer sooner, and waking a reconciler costs more.
+	callerStays = 200 * time.Millisecond
+	// timeout is how long a call may take. Its outcome isn't known then.
+	timeout = 2 * time.Minute
+	// answerKept is how long an answer waits for a caller that doesn't come, and slotKept
+	// how long a slot does.
+	answerKept = time.Minute
+	slotKept   = 15 * time.Second
+	// observationKept is answerKept for what a machine is, and has: that may change soon,
+	// and volumes are taken by force because of it.
+	observationKept = 10 * time.Second
 )
 
 // operation is what is asked of a backend, as metrics and messages name it.
@@ -80,6 +99,21 @@ type call struct {
 	outdated bool
 }
 
+// parameters are all of a request that its answer depends on.
+type parameters struct {
+	claim    stowagev1alpha1.ClaimReference
+	capacity int64
+	mode     corev1.PersistentVolumeMode
+	access   string
+	node     string
+	// topologies are those that the volume's class allows.
+	topologies string
+	// source is the volume that it is to be a copy of.
+	source string
+	// metadata is what the claim's owner says of it.
+	metadata string
+}
+
 // isVoid reports whether the answer says how far things are, and misses the latest.
 func (c *call) isVoid() bool {
 	return c.state == ended && c.outdated && backend.Unfinished(c.err)
@@ -115,4 +149,22 @@ func (c *call) leave(by caller) {
 	if c.waiting[by] == 0 {
 		delete(c.waiting, by)
 	}
+}
+
+func parametersOf(request backend.Request) parameters {
+	p := parameters{
+		claim:      request.Claim,
+		capacity:   request.Capacity.Value(),
+		mode:       request.VolumeMode,
+		access:     fmt.Sprint(request.AccessModes),
+		topologies: fmt.Sprint(request.Topologies),
+		metadata:   fmt.Sprint(request.Labels, request.Annotations),
+	}
+	if request.Node != nil {
+		p.node = request.Node.Name
+	}
+	if request.Source != nil {
+		p.source = "copy of " + request.Source.ID
+	}
+	return p
 }

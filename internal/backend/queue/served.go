@@ -2,37 +2,11 @@ package queue
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
-
-// Target is what calls go to: one StorageBackend, or one server.
-type Target struct {
-	// Name is what messages call it, and what it has its queue by: StorageBackend disks.
-	Name string
-	// Metric is the name that its calls are measured under. Empty: they are not measured.
-	Metric string
-	// Version of what calls are decided on, as of a StorageBackend's spec. An answer holds
-	// for one version.
-	Version string
-	// Limit is how many calls run at once; at least one.
-	Limit int
-}
-
-// served is a backend whose calls the queue makes.
-type served struct {
-	backend.Backend
-	queue  *Queue
-	target Target
-	wake   func()
-	// direct: callers make their calls themselves, and wait for the answer.
-	direct bool
-}
 
 // Serve returns a backend that makes its calls through the queue. Wake is called when a call
 // that got backend.Queued is to be repeated: it has a slot, or there is an answer. Wake must
@@ -99,37 +73,4 @@ func (s *served) Retain(ctx context.Context, id string) (string, error) {
 		key:     key{id: id},
 		run:     func(ctx context.Context) (any, error) { return backend.Retain(ctx, s.Backend, id) },
 	})
-}
-
-// parameters are all of a request that its answer depends on.
-type parameters struct {
-	claim    stowagev1alpha1.ClaimReference
-	capacity int64
-	mode     corev1.PersistentVolumeMode
-	access   string
-	node     string
-	// topologies are those that the volume's class allows.
-	topologies string
-	// source is the volume that it is to be a copy of.
-	source string
-	// metadata is what the claim's owner says of it.
-	metadata string
-}
-
-func parametersOf(request backend.Request) parameters {
-	p := parameters{
-		claim:      request.Claim,
-		capacity:   request.Capacity.Value(),
-		mode:       request.VolumeMode,
-		access:     fmt.Sprint(request.AccessModes),
-		topologies: fmt.Sprint(request.Topologies),
-		metadata:   fmt.Sprint(request.Labels, request.Annotations),
-	}
-	if request.Node != nil {
-		p.node = request.Node.Name
-	}
-	if request.Source != nil {
-		p.source = "copy of " + request.Source.ID
-	}
-	return p
 }

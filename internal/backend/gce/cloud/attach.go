@@ -122,12 +122,6 @@ func (c *Client) explainAbsence(ctx context.Context, found *Disk, on *Instance, 
 		found.Path(), on.At.Name, refused)
 }
 
-// standing is what attaching and detaching are decided on. Whatever was attached or
-// detached since is another standing, so that what is asked for again is done again.
-func standing(found *Disk, on *Instance) []string {
-	return []string{found.Path(), found.incarnation(), on.At.ProviderID(), idOf(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
-}
-
 // CheckReady is an error where a disk can't be attached now.
 func (d *Disk) CheckReady() error {
 	switch d.Status {

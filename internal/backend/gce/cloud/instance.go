@@ -195,3 +195,9 @@ var (
 	ValidZone    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 	ValidProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
 )
+
+// standing is what attaching and detaching are decided on. Whatever was attached or
+// detached since is another standing, so that what is asked for again is done again.
+func standing(found *Disk, on *Instance) []string {
+	return []string{found.Path(), found.incarnation(), on.At.ProviderID(), idOf(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
+}

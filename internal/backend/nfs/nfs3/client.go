@@ -9,15 +9,10 @@ package nfs3
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
-
-	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 // idleTimeout is how long a connection waits to be used again.
@@ -53,35 +48,6 @@ type idleConn struct {
 // NewClient makes a client of a server. Nothing is sent yet.
 func NewClient(host string, options Options) *Client {
 	return &Client{host: host, options: options, roots: map[string][]byte{}}
-}
-
-// Open opens the root of a share. The Dir has to be closed.
-func (c *Client) Open(ctx context.Context, path string) (tree.Dir, error) {
-	session := &session{client: c, share: path, conn: c.take()}
-	root, err := c.root(ctx, session)
-	if err != nil {
-		session.end()
-		return nil, fmt.Errorf("opening share %s of server %s: %w", path, c.host, err)
-	}
-	return root, nil
-}
-
-// root finds the share's root and makes sure that the server still knows it.
-func (c *Client) root(ctx context.Context, session *session) (*dir, error) {
-	if handle, remembered := c.handle(session.share); remembered {
-		root, err := session.describeRoot(ctx, handle)
-		if !errors.Is(err, syscall.ESTALE) {
-			return root, err
-		}
-	}
-	handle, err := c.mount(ctx, session.share)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	c.roots[session.share] = handle
-	c.mu.Unlock()
-	return session.describeRoot(ctx, handle)
 }
 
 func (c *Client) handle(path string) ([]byte, bool) {

@@ -93,19 +93,6 @@ func (s *session) end() {
 	}
 }
 
-func (s *session) describeRoot(ctx context.Context, handle []byte) (*dir, error) {
-	root := &dir{session: s, handle: handle, path: s.share, root: true}
-	info, err := root.Stat(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if info.Type != tree.Directory {
-		return nil, wrap("opening", s.share, syscall.ENOTDIR)
-	}
-	root.fileSystem = info.FileSystem
-	return root, nil
-}
-
 // status reads the status that the results of every procedure begin with. A handle
 // that is stale may be the root's, which is asked for again next time: some servers
 // describe a directory that is gone, and refuse everything else.

@@ -1,0 +1,156 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Provision writes the LocalVolume, then waits for the node's agent. A volume
+// that has no room stays asked for, unless another node has: the agent makes it when
+// there is room.
+func (b *localBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	volume := &stowagev1alpha1.LocalVolume{}
+	err := b.Client.Get(ctx, client.ObjectKey{Name: request.ID}, volume)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, b.create(ctx, request)
+	case err != nil:
+		return nil, fmt.Errorf("reading LocalVolume %s: %w", request.ID, err)
+	case volume.Spec.ClaimRef != request.Claim:
+		return nil, backend.Conflict.Errorf("LocalVolume %s belongs to claim %s/%s, uid %s",
+			volume.Name, volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name, volume.Spec.ClaimRef.UID)
+	case volume.Spec.Backend != b.name:
+		return nil, backend.Conflict.Errorf("LocalVolume %s belongs to backend %s", volume.Name, volume.Spec.Backend)
+	case request.Source != nil && volume.Spec.Source == "":
+		return nil, backend.Conflict.Errorf("LocalVolume %s began empty, and is no copy", volume.Name)
+	case !volume.DeletionTimestamp.IsZero():
+		return nil, backend.InProgress.Errorf("waiting for the deletion of an earlier LocalVolume %s", volume.Name)
+	}
+	if err := outcome(volume); err != nil {
+		if request.Unwanted {
+			// That it is asked for is known: its deletion ends whatever its agent does.
+			return nil, backend.Invalid.Errorf("volume %s isn't made any further: %w", volume.Name, err)
+		}
+		if errors.Is(err, backend.Exhausted) {
+			return nil, b.move(ctx, request, volume, err)
+		}
+		return nil, err
+	}
+	return b.made(ctx, volume)
+}
+
+// create asks a node's agent for a volume.
+func (b *localBackend) create(ctx context.Context, request backend.Request) error {
+	if err := checkSize(request.Capacity); err != nil {
+		return err
+	}
+	volume := b.newVolume(request)
+	if err := b.settle(ctx, volume, request); err != nil {
+		return err
+	}
+	switch err := b.Client.Create(ctx, volume); {
+	case apierrors.IsInvalid(err):
+		return backend.Invalid.Errorf("creating LocalVolume %s: %w", request.ID, err)
+	case client.IgnoreAlreadyExists(err) != nil:
+		return fmt.Errorf("creating LocalVolume %s: %w", request.ID, err)
+	}
+	return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", volume.Spec.NodeName, request.ID)
+}
+
+// settle says on which node a new volume is to be, and of what kind.
+func (b *localBackend) settle(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) (err error) {
+	if request.Source != nil {
+		return b.asCopy(ctx, volume, request)
+	}
+	volume.Spec.Capacity = possible(volume, volume.Spec.Capacity)
+	b.asImage(volume, request.FSType)
+	volume.Spec.NodeName, err = b.choose(ctx, request)
+	return err
+}
+
+// newVolume is what a request asks for, on no node yet.
+func (b *localBackend) newVolume(request backend.Request) *stowagev1alpha1.LocalVolume {
+	volume := &stowagev1alpha1.LocalVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   request.ID,
+			Labels: map[string]string{stowagev1alpha1.BackendLabel: b.name},
+		},
+		Spec: stowagev1alpha1.LocalVolumeSpec{
+			Backend:          b.name,
+			Path:             b.spec.Path,
+			Capacity:         request.Capacity,
+			ReservedCapacity: b.spec.ReservedCapacity,
+			VolumeMode:       request.VolumeMode,
+			Layout:           b.spec.Layout,
+			ClaimRef:         request.Claim,
+		},
+	}
+	// The finalizer is there from the start: the agent may make the directory
+	// before anybody could add it.
+	controllerutil.AddFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	return volume
+}
+
+// move gives up a volume for which its node has no room, because its pod was placed on
+// another, or another has room: nothing was made, and the next call asks that node.
+func (b *localBackend) move(ctx context.Context, request backend.Request, volume *stowagev1alpha1.LocalVolume, refusal error) error {
+	if volume.Spec.Source != "" && request.Node == nil {
+		// What it is to be a copy of lies on no other node.
+		return refusal
+	}
+	node, err := b.chooseOther(ctx, request, volume.Spec.NodeName, refusal)
+	if err != nil {
+		return err
+	}
+	if err := b.condemn(ctx, volume); err != nil {
+		return err
+	}
+	return backend.InProgress.Errorf("waiting for node %s to let go of volume %s, which goes to node %s", volume.Spec.NodeName, volume.Name, node)
+}
+
+func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*backend.Volume, error) {
+	if volume.Status.Capacity == nil {
+		return nil, backend.InProgress.Errorf("waiting for the agent of node %s to say how much volume %s has", volume.Spec.NodeName, volume.Name)
+	}
+	node := &corev1.Node{}
+	if err := b.Client.Get(ctx, client.ObjectKey{Name: volume.Spec.NodeName}, node); err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", volume.Spec.NodeName, err)
+	}
+	place := node.Labels[stowagev1alpha1.TopologyNodeLabel]
+	if place == "" {
+		return nil, backend.Unavailable.Errorf("node %s has no label %s: is the node agent registered there?",
+			node.Name, stowagev1alpha1.TopologyNodeLabel)
+	}
+	return &backend.Volume{
+		Handle: volume.Name,
+		Attributes: map[string]string{
+			stowagev1alpha1.PathAttribute:   volume.Status.Path,
+			stowagev1alpha1.LayoutAttribute: string(volume.Spec.Layout),
+		},
+		Capacity:     *volume.Status.Capacity,
+		FSType:       volume.Spec.FSType,
+		NodeAffinity: only(place),
+	}, nil
+}
+
+func only(place string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key:      stowagev1alpha1.TopologyNodeLabel,
+				Operator: corev1.NodeSelectorOpIn,
+				Values:   []string{place},
+			}},
+		}},
+	}}
+}
