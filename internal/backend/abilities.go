@@ -137,7 +137,7 @@ func Expand(ctx context.Context, b Backend, id string, capacity resource.Quantit
 	if !can {
 		return Expansion{}, Invalid.Errorf("volume %s is of a kind that can't grow: create a larger claim and copy the data", id)
 	}
-	if err := countable(capacity); err != nil {
+	if err := checkCapacity(capacity); err != nil {
 		return Expansion{}, err
 	}
 	return expander.Expand(ctx, id, capacity)

@@ -149,7 +149,7 @@ func (c Capabilities) Check(request Request) error {
 			return Invalid.Errorf("access mode %s is not supported here: ask for one of %v", mode, c.AccessModes)
 		}
 	}
-	if err := countable(request.Capacity); err != nil {
+	if err := checkCapacity(request.Capacity); err != nil {
 		return err
 	}
 	if !slices.Contains(c.VolumeModes, request.VolumeMode) {
@@ -173,12 +173,12 @@ func (c Capabilities) refuseFSType(fsType string) error {
 }
 
 // most is the largest capacity that is counted in bytes.
-var most = *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
+var maxCapacity = *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
 
 // countable refuses a capacity beyond int64, which Quantity.Value makes 0: a backend would
 // make the smallest volume that there is.
-func countable(capacity resource.Quantity) error {
-	if capacity.Cmp(most) > 0 {
+func checkCapacity(capacity resource.Quantity) error {
+	if capacity.Cmp(maxCapacity) > 0 {
 		return Invalid.Errorf("no volume has %s: ask for less than 8Ei", capacity.String())
 	}
 	return nil

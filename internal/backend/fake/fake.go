@@ -67,7 +67,7 @@ type Backend struct {
 	// gated is what the calls begin with that are held; empty: all are.
 	gated string
 	// taken says that calls are taken before they wait.
-	taken bool
+	accepted bool
 	// latency is how long every call takes.
 	latency time.Duration
 	calls   []string

@@ -24,10 +24,10 @@ func (b *Backend) HoldOnly(word string) (release func()) {
 
 // TakeAtOnce makes calls that are held, or take long, be taken before that: what is left of
 // them is to wait.
-func (b *Backend) TakeAtOnce() {
+func (b *Backend) AcceptAtOnce() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.taken = true
+	b.accepted = true
 }
 
 // SetLatency makes every call that Hold would hold take this long.
@@ -41,7 +41,7 @@ func (b *Backend) SetLatency(latency time.Duration) {
 func (b *Backend) enter(ctx context.Context, call string) error {
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
-	gate, latency, taken := b.gate, b.latency, b.taken
+	gate, latency, accepted := b.gate, b.latency, b.accepted
 	if !strings.HasPrefix(call, b.gated) {
 		gate = nil
 	}
@@ -49,8 +49,8 @@ func (b *Backend) enter(ctx context.Context, call string) error {
 		return nil
 	}
 	b.mu.Unlock()
-	if taken {
-		backend.Taken(ctx)
+	if accepted {
+		backend.Accepted(ctx)
 	}
 	if err := wait(ctx, gate, latency); err != nil {
 		return err

@@ -17,7 +17,7 @@ func (b *gceBackend) attach(ctx context.Context, c *cloud.Client, request backen
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := cloud.Manner{Device: found.Name, Mode: modeOf(request)}
+	as := cloud.AttachOptions{Device: found.Name, Mode: modeOf(request)}
 	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}
@@ -31,7 +31,7 @@ func modeOf(request backend.AttachRequest) string {
 	return cloud.ReadWrite
 }
 
-func attachmentOf(as cloud.Manner, at cloud.Place) backend.Attachment {
+func attachmentOf(as cloud.AttachOptions, at cloud.InstanceRef) backend.Attachment {
 	return backend.Attachment{Metadata: map[string]string{
 		// Google gives a disk its device's name as serial.
 		backend.DeviceMetadata: as.Device, backend.SerialMetadata: as.Device, backend.InstanceMetadata: at.ProviderID(),
@@ -40,21 +40,21 @@ func attachmentOf(as cloud.Manner, at cloud.Place) backend.Attachment {
 
 // instanceOf is where a node's instance is. A node that isn't known to have one gets no
 // disk: another machine may have its name.
-func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.Place, error) {
-	at, readable := cloud.PlaceOf(node.ProviderID)
+func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.InstanceRef, error) {
+	at, readable := cloud.ParseProviderID(node.ProviderID)
 	switch {
 	case !readable:
-		return cloud.Place{}, backend.WrongNode.Errorf("node %s has no instance at Google: its spec.providerID is %q, not gce://PROJECT/ZONE/NAME; "+
+		return cloud.InstanceRef{}, backend.WrongNode.Errorf("node %s has no instance at Google: its spec.providerID is %q, not gce://PROJECT/ZONE/NAME; "+
 			"place the pod on a node that has one", node.Name, node.ProviderID)
 	case at.Project != b.spec.Project:
-		return cloud.Place{}, backend.WrongNode.Errorf("node %s is an instance of project %s, and backend %s has its disks in project %s: place the pod elsewhere",
+		return cloud.InstanceRef{}, backend.WrongNode.Errorf("node %s is an instance of project %s, and backend %s has its disks in project %s: place the pod elsewhere",
 			node.Name, at.Project, b.name, b.spec.Project)
 	}
 	return at, nil
 }
 
 // diskFor finds the disk where the instance is, and tells where it is if it isn't there.
-func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backend.AttachRequest, at cloud.Place) (*cloud.Disk, error) {
+func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backend.AttachRequest, at cloud.InstanceRef) (*cloud.Disk, error) {
 	if !validID.MatchString(request.ID) {
 		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", request.ID)
 	}
@@ -68,7 +68,7 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backe
 		case err != nil:
 			return nil, err
 		case elsewhere == nil:
-			return nil, c.NotThere(request.ID)
+			return nil, c.NoDisk(request.ID)
 		}
 		return nil, backend.WrongNode.Errorf("disk %s is in zone %s, and node %s in zone %s: place the pod in the disk's zone",
 			elsewhere.Path(), elsewhere.ZoneName(), request.Node.Name, at.Zone)

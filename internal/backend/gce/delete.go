@@ -25,7 +25,7 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 	}
 	if len(found) == 0 {
 		// What was begun when it was looked for may be there now.
-		if err := c.CheckNotBegun(ctx, id, c.Zones...); err != nil {
+		if err := c.CheckNoInsert(ctx, id, c.Zones...); err != nil {
 			return err
 		}
 		if found, err = c.DisksNamed(ctx, id); len(found) == 0 || err != nil {

@@ -37,7 +37,7 @@ func (b *gceBackend) detachFrom(ctx context.Context, c *cloud.Client, id string,
 	case err != nil:
 		return err
 	case found == nil:
-		return cloud.NotShown(path, from)
+		return cloud.DiskNotListed(path, from)
 	}
 	if _, err := b.checkOwner(found); err != nil {
 		return err

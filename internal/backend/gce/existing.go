@@ -19,7 +19,7 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 		return backend.Attachment{}, backend.Invalid.Errorf("backend %s isn't for disks that it didn't make: set gce.existingDisks to have %s attached",
 			b.name, request.ID)
 	}
-	wanted, err := b.placeOfExisting(request.ID)
+	wanted, err := b.diskRefOf(request.ID)
 	if err != nil {
 		return backend.Attachment{}, err
 	}
@@ -35,7 +35,7 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := cloud.Manner{Device: deviceOfExisting(request.ID), Mode: modeOf(request)}
+	as := cloud.AttachOptions{Device: deviceOfExisting(request.ID), Mode: modeOf(request)}
 	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}
@@ -44,7 +44,7 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 
 // existingDisk finds a disk that can be attached, and that is none of Stowage's: those have
 // volumes of their own, by which it is known who uses them.
-func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted cloud.Place) (*cloud.Disk, error) {
+func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted cloud.InstanceRef) (*cloud.Disk, error) {
 	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
 	switch {
 	case err != nil:
@@ -64,7 +64,7 @@ func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted c
 // detachExisting takes a disk from the node's instance if attachExisting attached it. The
 // device name tells: it is made of the disk's path, and no other program gives it.
 func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) error {
-	wanted, err := b.placeOfExisting(id)
+	wanted, err := b.diskRefOf(id)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id str
 	return nil
 }
 
-func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wanted cloud.Place, from *cloud.Instance) error {
+func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wanted cloud.InstanceRef, from *cloud.Instance) error {
 	path := c.DiskPath(wanted.Zone, wanted.Name)
 	from, has, err := c.SettledDisk(ctx, from, path)
 	if err != nil || has == nil {
@@ -97,14 +97,14 @@ func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wa
 	case err != nil:
 		return err
 	case found == nil:
-		return cloud.NotShown(path, from)
+		return cloud.DiskNotListed(path, from)
 	}
 	return c.DetachDisk(ctx, found, from, has.DeviceName)
 }
 
 // isExistingAttached looks at the node's instance for a disk that attachExisting attached.
 func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
-	wanted, err := b.placeOfExisting(id)
+	wanted, err := b.diskRefOf(id)
 	if err != nil {
 		return false, err
 	}
@@ -117,15 +117,15 @@ func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud.Client, id
 }
 
 // placeOfExisting reads the path of a disk, which is one of the backend's project.
-func (b *gceBackend) placeOfExisting(id string) (cloud.Place, error) {
+func (b *gceBackend) diskRefOf(id string) (cloud.InstanceRef, error) {
 	parts := existingID.FindStringSubmatch(id)
 	switch {
 	case parts == nil:
-		return cloud.Place{}, backend.Invalid.Errorf("%q is no path of a disk in a zone", id)
+		return cloud.InstanceRef{}, backend.Invalid.Errorf("%q is no path of a disk in a zone", id)
 	case parts[1] != b.spec.Project:
-		return cloud.Place{}, backend.Conflict.Errorf("disk %s isn't of project %s, which backend %s is for: it is left alone", id, b.spec.Project, b.name)
+		return cloud.InstanceRef{}, backend.Conflict.Errorf("disk %s isn't of project %s, which backend %s is for: it is left alone", id, b.spec.Project, b.name)
 	}
-	return cloud.Place{Project: parts[1], Zone: parts[2], Name: parts[3]}, nil
+	return cloud.InstanceRef{Project: parts[1], Zone: parts[2], Name: parts[3]}, nil
 }
 
 // deviceOfExisting is the device name, and so the serial, under which a disk of others is

@@ -23,7 +23,7 @@ func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, cap
 	case err != nil:
 		return backend.Expansion{}, err
 	case found == nil:
-		return backend.Expansion{}, c.NotThere(id)
+		return backend.Expansion{}, c.NoDisk(id)
 	case found.Status == cloud.DiskDeleting:
 		return backend.Expansion{}, backend.Conflict.Errorf("disk %s is being deleted: it doesn't grow", found.Path())
 	case found.SizeGb >= cloud.InGib(capacity):
@@ -37,7 +37,7 @@ func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, cap
 	case err != nil:
 		return backend.Expansion{}, err
 	case now == nil || now.Id != found.Id:
-		return backend.Expansion{}, c.NotThere(id)
+		return backend.Expansion{}, c.NoDisk(id)
 	case now.SizeGb < cloud.InGib(capacity):
 		return backend.Expansion{}, backend.InProgress.Errorf("waiting for disk %s to have %s", found.Path(), capacity.String())
 	}

@@ -348,8 +348,8 @@ func TestADiskThatIsBeingMadeIsNotTakenForNone(t *testing.T) {
 	// Google doesn't show a disk before its operation runs; this cloud does.
 	c, err := w.kind.signIn(t.Context(), on.spec)
 	w.must(err)
-	w.mustBe(c.CheckNotBegun(t.Context(), "pvc-1", c.Zones...), backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
-	w.must(c.CheckNotBegun(t.Context(), "pvc-2", c.Zones...))
+	w.mustBe(c.CheckNoInsert(t.Context(), "pvc-1", c.Zones...), backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
+	w.must(c.CheckNoInsert(t.Context(), "pvc-2", c.Zones...))
 	w.removeFaults()
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-1") }))
 	if w.has("pvc-1") {

@@ -30,7 +30,7 @@ type gceBackend struct {
 
 // oneMachine is what the types of disks begin with that only one machine can have, unless
 // an access mode was set on them that keeps everybody from writing: Google's Hyperdisks.
-const oneMachine = "hyperdisk-"
+const hyperdiskPrefix = "hyperdisk-"
 
 // Kind makes GCE backends.
 type Kind struct {
@@ -84,7 +84,7 @@ func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud.Client, error)
 // Capabilities are those of a disk: one machine writes it, or many read it.
 func (b *gceBackend) Capabilities() backend.Capabilities {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
-	if !strings.HasPrefix(b.spec.diskType, oneMachine) {
+	if !strings.HasPrefix(b.spec.diskType, hyperdiskPrefix) {
 		modes = append(modes, corev1.ReadOnlyMany)
 	}
 	return backend.Capabilities{

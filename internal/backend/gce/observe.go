@@ -11,7 +11,7 @@ import (
 // machines are what the statuses of instances say. One that is suspended goes on where it
 // was once it is resumed, and writes what it held in memory; one that is being repaired
 // starts again by itself: neither is stopped for good.
-var machines = map[string]backend.Machine{
+var machineOfStatus = map[string]backend.Machine{
 	"PENDING": backend.MachineRuns, "PROVISIONING": backend.MachineRuns, "STAGING": backend.MachineRuns, "RUNNING": backend.MachineRuns,
 	"PENDING_STOP": backend.MachineRuns, "STOPPING": backend.MachineRuns, "DEPROVISIONING": backend.MachineRuns,
 	"SUSPENDING": backend.MachineRuns, "SUSPENDED": backend.MachineRuns, "REPAIRING": backend.MachineRuns,
@@ -37,13 +37,13 @@ func observe(ctx context.Context, c *cloud.Client, node backend.NodeIdentity) (b
 	if err != nil {
 		return backend.MachineUnknown, err
 	}
-	if _, named := cloud.PlaceOf(node.ProviderID); named && len(found) == 0 {
+	if _, named := cloud.ParseProviderID(node.ProviderID); named && len(found) == 0 {
 		return backend.MachineGone, nil
 	}
 	if len(found) != 1 {
 		return backend.MachineUnknown, nil
 	}
-	return machines[found[0].Status], nil
+	return machineOfStatus[found[0].Status], nil
 }
 
 // attachments reads which instances have this backend's disks, and how.
@@ -52,11 +52,11 @@ func (b *gceBackend) attachments(ctx context.Context, c *cloud.Client) ([]backen
 	if err != nil || len(held) == 0 {
 		return nil, err
 	}
-	ids, users := map[string]string{}, map[cloud.Place]bool{}
+	ids, users := map[string]string{}, map[cloud.InstanceRef]bool{}
 	for _, one := range held {
 		ids[one.Path()] = one.Name
 		for _, user := range one.Users {
-			if at, is := cloud.PlaceOfUser(user); is {
+			if at, is := cloud.ParseInstanceLink(user); is {
 				users[at] = true
 			}
 		}

@@ -77,7 +77,7 @@ func TestEachStatusOfAnInstanceMeansSomething(t *testing.T) {
 		"SUSPENDED": backend.MachineRuns, "SUSPENDING": backend.MachineRuns, "REPAIRING": backend.MachineRuns, "STOPPING": backend.MachineRuns,
 		"STAGING": backend.MachineRuns, "TERMINATED": backend.MachineStopped, "STOPPED": backend.MachineStopped, "MELTED": backend.MachineUnknown,
 	} {
-		if got := machines[status]; got != want {
+		if got := machineOfStatus[status]; got != want {
 			t.Errorf("%s is %q", status, got)
 		}
 	}

@@ -64,7 +64,7 @@ func checkRequest(request backend.Request) error {
 func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	zone, err := b.zoneFor(request)
 	if errors.Is(err, backend.WrongNode) {
-		return nil, cmp.Or(c.CheckNotBegunNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
+		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
 	}
 	if err != nil {
 		return nil, err

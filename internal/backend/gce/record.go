@@ -23,7 +23,7 @@ const (
 	claimLabel    = ourLabels + "claim-uid"
 	retainedLabel = ourLabels + "retained"
 
-	longestLabel = 63
+	maxLabel = 63
 )
 
 // validID is what backend.VolumeID makes, as far as it is a name of a disk.
@@ -90,7 +90,7 @@ func (b *gceBackend) labelsFor(claim stowagev1alpha1.ClaimReference) map[string]
 func labelValue(name string) string {
 	const hashed = 12
 	value := strings.ReplaceAll(strings.ToLower(name), ".", "_")
-	if len(value) <= longestLabel && labelText.MatchString(value) {
+	if len(value) <= maxLabel && labelText.MatchString(value) {
 		return value
 	}
 	value = strings.Map(func(letter rune) rune {
@@ -99,7 +99,7 @@ func labelValue(name string) string {
 		}
 		return letter
 	}, value)
-	return value[:min(len(value), longestLabel-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
+	return value[:min(len(value), maxLabel-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
 }
 
 // ownDisk finds this backend's disk for a volume: nil where there is none.

@@ -19,7 +19,7 @@ func (b *gceBackend) retain(ctx context.Context, c *cloud.Client, id string) (pl
 	case err != nil:
 		return "", err
 	case found == nil:
-		return "", c.NotThere(id)
+		return "", c.NoDisk(id)
 	case found.Status == cloud.DiskDeleting:
 		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found.Path())
 	}

@@ -35,7 +35,7 @@ func TestManyWaitForTheirOperationsWithOneListAtATime(t *testing.T) {
 	var all sync.WaitGroup
 	for _, id := range ids {
 		all.Go(func() {
-			ctx := backend.OnTaken(t.Context(), func() { taken.Add(1) })
+			ctx := backend.OnAccepted(t.Context(), func() { taken.Add(1) })
 			if _, err := on.Attach(ctx, backend.AttachRequest{ID: id, Node: node("node-1")}); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}

@@ -17,19 +17,19 @@ import (
 
 // asCopy makes a new LocalVolume one that begins as a copy of another: on its node, in
 // its folder and of its kind, whatever the backend makes now.
-func (b *localBackend) asCopy(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) error {
+func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) error {
 	source, err := b.source(ctx, request)
 	if err != nil {
 		return err
 	}
-	if err := b.checkBeside(ctx, request, source); err != nil {
+	if err := b.checkSameNode(ctx, request, source); err != nil {
 		return err
 	}
 	volume.Spec.Source = source.Name
 	volume.Spec.NodeName, volume.Spec.Path = source.Spec.NodeName, source.Spec.Path
 	volume.Spec.Layout, volume.Spec.FSType, volume.Spec.Allocation = source.Spec.Layout, source.Spec.FSType, source.Spec.Allocation
 	// A growth that its claim doesn't tell of yet is in it all the same.
-	volume.Spec.Capacity = possible(volume, larger(request.Capacity, ptr.Deref(source.Status.Capacity, request.Capacity)))
+	volume.Spec.Capacity = roundUp(volume, larger(request.Capacity, ptr.Deref(source.Status.Capacity, request.Capacity)))
 	return nil
 }
 
@@ -54,7 +54,7 @@ func (b *localBackend) source(ctx context.Context, request backend.Request) (*st
 		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
 	}
 	if source.Spec.ClaimRef != claim {
-		if err := b.checkGiven(ctx, source, claim); err != nil {
+		if err := b.checkBound(ctx, source, claim); err != nil {
 			return nil, err
 		}
 	}
@@ -64,7 +64,7 @@ func (b *localBackend) source(ctx context.Context, request backend.Request) (*st
 // checkGiven says whether a volume that was made for another claim was given to this
 // one: restored, after that other was deleted. Its volume object says so, which users
 // can't write. It is read live.
-func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.LocalVolume, claim stowagev1alpha1.ClaimReference) error {
+func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.LocalVolume, claim stowagev1alpha1.ClaimReference) error {
 	pv := &corev1.PersistentVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: source.Name}, pv)
 	if client.IgnoreNotFound(err) != nil {
@@ -104,7 +104,7 @@ func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request)
 
 // checkBeside says whether the claim's volume can be where its source is. Nothing is
 // copied from one node to another.
-func (b *localBackend) checkBeside(ctx context.Context, request backend.Request, source *stowagev1alpha1.LocalVolume) error {
+func (b *localBackend) checkSameNode(ctx context.Context, request backend.Request, source *stowagev1alpha1.LocalVolume) error {
 	lies := source.Spec.NodeName
 	if request.Node != nil && request.Node.Name != lies {
 		return backend.WrongNode.Errorf("volume %s, which is to be copied, lies on node %s, and the pod was placed on node %s: "+

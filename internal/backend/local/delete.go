@@ -28,17 +28,17 @@ func (b *localBackend) Delete(ctx context.Context, id string) error {
 		return backend.Conflict.Errorf("LocalVolume %s belongs to backend %s and the claim with uid %s: it is not removed",
 			id, volume.Spec.Backend, volume.Spec.ClaimRef.UID)
 	}
-	if err := b.condemn(ctx, volume); err != nil {
+	if err := b.markForDeletion(ctx, volume); err != nil {
 		return err
 	}
-	return backend.InProgress.Errorf("waiting for the agent of node %s to remove volume %s%s", volume.Spec.NodeName, id, lastWord(volume))
+	return backend.InProgress.Errorf("waiting for the agent of node %s to remove volume %s%s", volume.Spec.NodeName, id, lastMessage(volume))
 }
 
 // condemn marks a volume's data for removal, then deletes the object. Agents
 // remove no data without the mark, so that whoever deletes objects by hand, or
 // the whole CRD, loses nothing. The version keeps a leader that is late from marking
 // what was retained since it read.
-func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (b *localBackend) markForDeletion(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	if !volume.Spec.RemoveData {
 		before := volume.DeepCopy()
 		volume.Spec.RemoveData = true
@@ -62,7 +62,7 @@ func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.Loca
 
 // lastWord is what was last said of a volume that is to go: that its node is gone, or
 // what the agent said, if it said anything.
-func lastWord(volume *stowagev1alpha1.LocalVolume) string {
+func lastMessage(volume *stowagev1alpha1.LocalVolume) string {
 	if gone := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition); gone != nil {
 		return ": " + gone.Message
 	}

@@ -38,8 +38,8 @@ func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.
 	if err := checkSize(capacity); err != nil {
 		return backend.Expansion{}, err
 	}
-	has, capacity := ptr.Deref(volume.Status.Capacity, resource.Quantity{}), possible(volume, capacity)
-	if err := b.ask(ctx, volume, larger(capacity, has)); err != nil {
+	has, capacity := ptr.Deref(volume.Status.Capacity, resource.Quantity{}), roundUp(volume, capacity)
+	if err := b.requestCapacity(ctx, volume, larger(capacity, has)); err != nil {
 		return backend.Expansion{}, err
 	}
 	if has.Cmp(capacity) >= 0 {
@@ -49,12 +49,12 @@ func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.
 			Advisory: volume.Spec.Layout != stowagev1alpha1.LayoutImage && !volume.Status.Enforced,
 		}, nil
 	}
-	return backend.Expansion{}, whyNotGrown(volume)
+	return backend.Expansion{}, explainPending(volume)
 }
 
 // ask has the LocalVolume ask for a capacity, be it more or less than before. The
 // resourceVersion keeps what the agent gives meanwhile, and two who ask, apart.
-func (b *localBackend) ask(ctx context.Context, volume *stowagev1alpha1.LocalVolume, capacity resource.Quantity) error {
+func (b *localBackend) requestCapacity(ctx context.Context, volume *stowagev1alpha1.LocalVolume, capacity resource.Quantity) error {
 	if volume.Spec.Capacity.Cmp(capacity) == 0 {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (b *localBackend) ask(ctx context.Context, volume *stowagev1alpha1.LocalVol
 }
 
 // whyNotGrown tells what the agent said of the capacity that is asked for now.
-func whyNotGrown(volume *stowagev1alpha1.LocalVolume) error {
+func explainPending(volume *stowagev1alpha1.LocalVolume) error {
 	granted := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.GrantedCondition)
 	ready := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {

@@ -16,7 +16,7 @@ const sectorBytes = 512
 
 // asImage says in a new LocalVolume what its image is to be like, if it is one. An fsType
 // is chosen in place of the backend's.
-func (b *localBackend) asImage(volume *stowagev1alpha1.LocalVolume, fsType string) {
+func (b *localBackend) setImage(volume *stowagev1alpha1.LocalVolume, fsType string) {
 	if volume.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return
 	}
@@ -27,19 +27,19 @@ func (b *localBackend) asImage(volume *stowagev1alpha1.LocalVolume, fsType strin
 }
 
 // mostCapacity is what the API of LocalVolumes allows.
-var mostCapacity = resource.MustParse("4Ei")
+var maxCapacity = resource.MustParse("4Ei")
 
 // checkSize refuses more than the API of LocalVolumes allows.
 func checkSize(asked resource.Quantity) error {
-	if asked.Cmp(mostCapacity) > 0 {
-		return backend.Invalid.Errorf("a local volume has %s at most: ask for no more than that, not for %s", mostCapacity.String(), asked.String())
+	if asked.Cmp(maxCapacity) > 0 {
+		return backend.Invalid.Errorf("a local volume has %s at most: ask for no more than that, not for %s", maxCapacity.String(), asked.String())
 	}
 	return nil
 }
 
 // possible is the least capacity that a volume can have, and that is no less than
 // what is asked for. What can't be rounded up any more is more than the API allows.
-func possible(volume *stowagev1alpha1.LocalVolume, asked resource.Quantity) resource.Quantity {
+func roundUp(volume *stowagev1alpha1.LocalVolume, asked resource.Quantity) resource.Quantity {
 	whole := asked.Value()
 	if over := whole % sectorBytes; volume.Spec.Layout == stowagev1alpha1.LayoutImage && over > 0 && whole <= math.MaxInt64-sectorBytes {
 		whole += sectorBytes - over

@@ -13,7 +13,7 @@ import (
 // choose picks the node of a new volume: the one that the claim's pod was placed
 // on, or else the Ready node of the backend that has most room. Whether there is room
 // is the agent's to say in the end: it alone sees the disk.
-func (b *localBackend) choose(ctx context.Context, request backend.Request) (string, error) {
+func (b *localBackend) chooseNode(ctx context.Context, request backend.Request) (string, error) {
 	if request.Node != nil {
 		if !b.matches(request.Node) {
 			return "", backend.WrongNode.Errorf("node %s is none of backend %s: it needs the labels %s and %s",
@@ -25,7 +25,7 @@ func (b *localBackend) choose(ctx context.Context, request backend.Request) (str
 	if err != nil {
 		return "", err
 	}
-	places, err := b.places(ctx, nodes, request.ID)
+	places, err := b.candidates(ctx, nodes, request.ID)
 	if err != nil {
 		return "", err
 	}
@@ -36,7 +36,7 @@ func (b *localBackend) choose(ctx context.Context, request backend.Request) (str
 		}
 		return "", b.checkDisks(nodes, disks)
 	}
-	if at := slices.IndexFunc(places, func(place place) bool { return place.room >= request.Capacity.Value() }); at >= 0 {
+	if at := slices.IndexFunc(places, func(place candidate) bool { return place.room >= request.Capacity.Value() }); at >= 0 {
 		return places[at].node, nil
 	}
 	return "", exhausted(request.Capacity, places)
@@ -45,7 +45,7 @@ func (b *localBackend) choose(ctx context.Context, request backend.Request) (str
 // chooseOther picks another node for a volume for which its node has no room, as the
 // node's agent said and as its numbers say, too: where those disagree, one of them is
 // old, and the volume stays.
-func (b *localBackend) chooseOther(ctx context.Context, request backend.Request, has string, refusal error) (string, error) {
+func (b *localBackend) chooseOtherNode(ctx context.Context, request backend.Request, has string, refusal error) (string, error) {
 	if request.Node != nil {
 		if request.Node.Name == has {
 			return "", refusal
@@ -56,14 +56,14 @@ func (b *localBackend) chooseOther(ctx context.Context, request backend.Request,
 	if err != nil {
 		return "", refusal
 	}
-	places, err := b.places(ctx, nodes, request.ID)
+	places, err := b.candidates(ctx, nodes, request.ID)
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(places, func(place place) bool { return place.node == has && place.room >= request.Capacity.Value() }) {
+	if slices.ContainsFunc(places, func(place candidate) bool { return place.node == has && place.room >= request.Capacity.Value() }) {
 		return "", refusal
 	}
-	if at := slices.IndexFunc(places, func(place place) bool { return place.room >= request.Capacity.Value() }); at >= 0 {
+	if at := slices.IndexFunc(places, func(place candidate) bool { return place.room >= request.Capacity.Value() }); at >= 0 {
 		return places[at].node, nil
 	}
 	if len(places) < 2 {

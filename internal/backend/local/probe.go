@@ -51,7 +51,7 @@ func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowage
 	}
 	switch {
 	case len(troubles) > 0:
-		return backend.Unavailable.Errorf("%d of %d nodes can't make volumes: %s", len(troubles), len(nodes), named(troubles))
+		return backend.Unavailable.Errorf("%d of %d nodes can't make volumes: %s", len(troubles), len(nodes), joinFirst(troubles))
 	case !reported:
 		return backend.Unavailable.Errorf("waiting for the agents of the backend's %d nodes to say how their disks are", len(nodes))
 	default:

@@ -42,7 +42,7 @@ func (b *localBackend) Provision(ctx context.Context, request backend.Request) (
 			return nil, backend.Invalid.Errorf("volume %s isn't made any further: %w", volume.Name, err)
 		}
 		if errors.Is(err, backend.Exhausted) {
-			return nil, b.move(ctx, request, volume, err)
+			return nil, b.reschedule(ctx, request, volume, err)
 		}
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (b *localBackend) create(ctx context.Context, request backend.Request) erro
 		return err
 	}
 	volume := b.newVolume(request)
-	if err := b.settle(ctx, volume, request); err != nil {
+	if err := b.place(ctx, volume, request); err != nil {
 		return err
 	}
 	switch err := b.Client.Create(ctx, volume); {
@@ -68,13 +68,13 @@ func (b *localBackend) create(ctx context.Context, request backend.Request) erro
 }
 
 // settle says on which node a new volume is to be, and of what kind.
-func (b *localBackend) settle(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) (err error) {
+func (b *localBackend) place(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) (err error) {
 	if request.Source != nil {
-		return b.asCopy(ctx, volume, request)
+		return b.setSource(ctx, volume, request)
 	}
-	volume.Spec.Capacity = possible(volume, volume.Spec.Capacity)
-	b.asImage(volume, request.FSType)
-	volume.Spec.NodeName, err = b.choose(ctx, request)
+	volume.Spec.Capacity = roundUp(volume, volume.Spec.Capacity)
+	b.setImage(volume, request.FSType)
+	volume.Spec.NodeName, err = b.chooseNode(ctx, request)
 	return err
 }
 
@@ -103,16 +103,16 @@ func (b *localBackend) newVolume(request backend.Request) *stowagev1alpha1.Local
 
 // move gives up a volume for which its node has no room, because its pod was placed on
 // another, or another has room: nothing was made, and the next call asks that node.
-func (b *localBackend) move(ctx context.Context, request backend.Request, volume *stowagev1alpha1.LocalVolume, refusal error) error {
+func (b *localBackend) reschedule(ctx context.Context, request backend.Request, volume *stowagev1alpha1.LocalVolume, refusal error) error {
 	if volume.Spec.Source != "" && request.Node == nil {
 		// What it is to be a copy of lies on no other node.
 		return refusal
 	}
-	node, err := b.chooseOther(ctx, request, volume.Spec.NodeName, refusal)
+	node, err := b.chooseOtherNode(ctx, request, volume.Spec.NodeName, refusal)
 	if err != nil {
 		return err
 	}
-	if err := b.condemn(ctx, volume); err != nil {
+	if err := b.markForDeletion(ctx, volume); err != nil {
 		return err
 	}
 	return backend.InProgress.Errorf("waiting for node %s to let go of volume %s, which goes to node %s", volume.Spec.NodeName, volume.Name, node)

@@ -36,7 +36,7 @@ func (b *localBackend) Retain(ctx context.Context, id string) (string, error) {
 		return place, nil
 	}
 	if volume.Spec.RemoveData && !volume.DeletionTimestamp.IsZero() {
-		tells, err := b.agentTells(ctx, volume.Spec.NodeName)
+		tells, err := b.agentReportsRemoval(ctx, volume.Spec.NodeName)
 		if err != nil {
 			return "", err
 		}
@@ -67,7 +67,7 @@ func (b *localBackend) label(ctx context.Context, volume *stowagev1alpha1.LocalV
 
 // agentTells reports whether the agent of a node is of a version that writes
 // status.removing before it touches data. Such a version also reports what is unrecorded.
-func (b *localBackend) agentTells(ctx context.Context, node string) (bool, error) {
+func (b *localBackend) agentReportsRemoval(ctx context.Context, node string) (bool, error) {
 	disks := &stowagev1alpha1.LocalDiskList{}
 	if err := b.Live.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name}); err != nil {
 		return false, fmt.Errorf("listing the disks of backend %s: %w", b.name, err)

@@ -18,10 +18,10 @@ import (
 )
 
 // mostNamed is how many nodes a message names; the others are counted.
-const mostNamed = 5
+const maxNamed = 5
 
 // place is a node on which a volume could be made.
-type place struct {
+type candidate struct {
 	node string
 	// unready is 1 for a node that doesn't report Ready, else 0.
 	unready int
@@ -31,7 +31,7 @@ type place struct {
 
 // places tells what room the nodes have whose disks are Ready, that with most of it
 // first. What was asked of a node counts, made or not, but for one volume.
-func (b *localBackend) places(ctx context.Context, nodes []corev1.Node, but string) ([]place, error) {
+func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, but string) ([]candidate, error) {
 	disks, err := b.disks(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (b *localBackend) places(ctx context.Context, nodes []corev1.Node, but stri
 			unmade[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
 		}
 	}
-	var places []place
+	var places []candidate
 	for _, node := range nodes {
 		disk := disks[node.Name]
 		if disk == nil || !meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
@@ -60,9 +60,9 @@ func (b *localBackend) places(ctx context.Context, nodes []corev1.Node, but stri
 		// The agent's number is a moment old: it may not know yet what was asked of it.
 		room := min(bytes(disk.Status.Available)-unmade[node.Name],
 			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-asked[node.Name])
-		places = append(places, place{node: node.Name, unready: unready(node), room: max(0, room)})
+		places = append(places, candidate{node: node.Name, unready: unready(node), room: max(0, room)})
 	}
-	slices.SortFunc(places, func(a, b place) int {
+	slices.SortFunc(places, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.unready, b.unready), cmp.Compare(b.room, a.room), cmp.Compare(a.node, b.node))
 	})
 	return places, nil
@@ -83,22 +83,22 @@ func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.L
 
 // exhausted names the nodes that have too little room. How much each has stands in its
 // LocalDisk alone: the text is written to each claim that waits, again with each change.
-func exhausted(wanted resource.Quantity, places []place) error {
+func exhausted(wanted resource.Quantity, places []candidate) error {
 	nodes := make([]string, 0, len(places))
 	for _, place := range places {
 		nodes = append(nodes, place.node)
 	}
 	slices.Sort(nodes)
 	return backend.Exhausted.Errorf("none of %d nodes has room for %s (%s): delete claims, or add a node or a disk; "+
-		"kubectl get localdisks shows what each has", len(places), wanted.String(), named(nodes))
+		"kubectl get localdisks shows what each has", len(places), wanted.String(), joinFirst(nodes))
 }
 
 // named joins the first few of what may be thousands, and counts the rest.
-func named(all []string) string {
-	if len(all) <= mostNamed {
+func joinFirst(all []string) string {
+	if len(all) <= maxNamed {
 		return strings.Join(all, "; ")
 	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(all[:mostNamed], "; "), len(all)-mostNamed)
+	return fmt.Sprintf("%s; and %d more", strings.Join(all[:maxNamed], "; "), len(all)-maxNamed)
 }
 
 func bytes(quantity *resource.Quantity) int64 {

@@ -19,7 +19,7 @@ type Metrics struct {
 	seconds       *prometheus.HistogramVec
 	orphans, lost *prometheus.GaugeVec
 	total, used   *prometheus.GaugeVec
-	strays        *prometheus.GaugeVec
+	dangling      *prometheus.GaugeVec
 	forced        *prometheus.CounterVec
 }
 
@@ -36,7 +36,7 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		lost:    gauge("stowage_backend_lost_volumes", "Volume objects whose storage a backend doesn't hold any more, as the last audit found them."),
 		total:   gauge("stowage_backend_capacity_bytes", "What a backend can hold, as it said last."),
 		used:    gauge("stowage_backend_used_bytes", "What is taken of a backend's capacity, by whomever, as it said last."),
-		strays: gauge("stowage_backend_stray_attachments",
+		dangling: gauge("stowage_backend_stray_attachments",
 			"Volumes that are attached to a machine though no VolumeAttachment asks for it, as the last comparison found them."),
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stowage_backend_forced_detaches_total",
@@ -44,7 +44,7 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"backend"}),
 	}
 	var problems []error
-	for _, collector := range []prometheus.Collector{m.seconds, m.orphans, m.lost, m.total, m.used, m.strays, m.forced} {
+	for _, collector := range []prometheus.Collector{m.seconds, m.orphans, m.lost, m.total, m.used, m.dangling, m.forced} {
 		problems = append(problems, registerer.Register(collector))
 	}
 	return m, errors.Join(problems...)
@@ -86,8 +86,8 @@ func (m *Metrics) Filled(name string, space backend.Space) {
 }
 
 // Compared sets what the last comparison of attachments with a backend found.
-func (m *Metrics) Compared(name string, strays int) {
-	m.strays.WithLabelValues(name).Set(float64(strays))
+func (m *Metrics) Compared(name string, dangling int) {
+	m.dangling.WithLabelValues(name).Set(float64(dangling))
 }
 
 // Forced counts a volume that was taken from a node by force.
@@ -97,7 +97,7 @@ func (m *Metrics) Forced(name string) { m.forced.WithLabelValues(name).Inc() }
 func (m *Metrics) Forget(name string) {
 	of := prometheus.Labels{"backend": name}
 	m.seconds.DeletePartialMatch(of)
-	for _, vector := range []*prometheus.GaugeVec{m.orphans, m.lost, m.total, m.used, m.strays} {
+	for _, vector := range []*prometheus.GaugeVec{m.orphans, m.lost, m.total, m.used, m.dangling} {
 		vector.Delete(of)
 	}
 	m.forced.Delete(of)

@@ -43,7 +43,7 @@ func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error
 	}
 	until := time.Now().Add(b.share.Slice)
 	if found.Deletion == "" {
-		if err := b.condemn(ctx, root, found, until); err != nil {
+		if err := b.beginDeletion(ctx, root, found, until); err != nil {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error
 
 // condemn decides what becomes of a volume, and writes it down. If its files can't
 // be removed, nothing is begun.
-func (b *nfsBackend) condemn(ctx context.Context, root tree.Dir, volume *record, until time.Time) error {
+func (b *nfsBackend) beginDeletion(ctx context.Context, root tree.Dir, volume *record, until time.Time) error {
 	holder, err := markAt(ctx, root, volume.Directory)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (b *nfsBackend) condemn(ctx context.Context, root tree.Dir, volume *record,
 	}
 	if err == nil {
 		// First: what is left of it then would be left for good.
-		err = tree.RemoveFile(ctx, root, lookPath(volume.ID))
+		err = tree.RemoveFile(ctx, root, inspectionPath(volume.ID))
 	}
 	if err != nil {
 		return err
@@ -99,11 +99,11 @@ func (b *nfsBackend) checkRemovable(ctx context.Context, root tree.Dir, volume r
 	if err != nil || self.UID == 0 {
 		return err
 	}
-	looking := &inspect.Inspection{
-		File: lookPath(volume.ID), Aside: aside + "/" + volume.ID,
+	inspection := &inspect.Inspection{
+		File: inspectionPath(volume.ID), Aside: temporary + "/" + volume.ID,
 		Of: volume.mark() + "/" + volume.Directory, Self: self.UID, Until: until,
 	}
-	err = tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error { return looking.Through(ctx, root, dir) })
+	err = tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error { return inspection.Run(ctx, root, dir) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -129,7 +129,7 @@ func (b *nfsBackend) remove(ctx context.Context, root tree.Dir, volume record, u
 	if err != nil {
 		return fmt.Errorf("removing the files of directory %s: %w", volume.Directory, err)
 	}
-	if err := release(ctx, root, volume); err != nil {
+	if err := releaseDirectory(ctx, root, volume); err != nil {
 		return err
 	}
 	return tree.RemoveFile(ctx, root, recordPath(volume.ID))
@@ -142,7 +142,7 @@ func (b *nfsBackend) archive(ctx context.Context, root tree.Dir, volume record) 
 	if err := moveAway(ctx, root, volume, kept); err != nil {
 		return err
 	}
-	if err := release(ctx, root, volume); err != nil {
+	if err := releaseDirectory(ctx, root, volume); err != nil {
 		return err
 	}
 	return keepRecord(ctx, root, volume.ID, kept+recordSuffix)
@@ -150,7 +150,7 @@ func (b *nfsBackend) archive(ctx context.Context, root tree.Dir, volume record) 
 
 // archiveName is <namespace>_<name>_<id>, cut to what file systems take.
 func archiveName(volume record) string {
-	prefix := unwanted.ReplaceAllString(volume.Claim.Namespace+"_"+volume.Claim.Name, "_")
+	prefix := unsafeChars.ReplaceAllString(volume.Claim.Namespace+"_"+volume.Claim.Name, "_")
 	room := maxPart - len(recordSuffix) - len(volume.ID) - 1
 	return strings.TrimLeft(prefix[:min(len(prefix), room)], ".") + "_" + volume.ID
 }

@@ -258,7 +258,7 @@ func testSquashedInSlices(t *testing.T, w *world) {
 	must(t, os.Chown(filepath.Join(volume, "7", "deep"), nfstest.Nobody, nfstest.Nobody))
 	_, err = end()
 	must(t, err)
-	w.mustLack(t, "a-slices-2", deleting+"/pvc-2", lookPath("pvc-2"))
+	w.mustLack(t, "a-slices-2", deleting+"/pvc-2", inspectionPath("pvc-2"))
 }
 
 func testSquashed(t *testing.T, w *world) {

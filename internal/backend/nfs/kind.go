@@ -19,7 +19,7 @@ import (
 )
 
 // usual limits: a server answers in milliseconds, and removes files for a while.
-var usual = nfsshare.Limits{Call: 10 * time.Second, Operation: time.Minute, Turn: 30 * time.Second, Parallel: 16}
+var defaultLimits = nfsshare.Limits{Call: 10 * time.Second, Operation: time.Minute, SlotWait: 30 * time.Second, Parallel: 16}
 
 // Kind makes NFS backends, and keeps what they share: connections, and turns.
 type Kind struct {
@@ -43,7 +43,7 @@ type endpoint struct {
 // mounted under the backend's name; the others are reached by nfs3.
 func NewKind(cluster types.UID, mounts string) *Kind {
 	return &Kind{
-		cluster: cluster, mounts: mounts, limits: usual,
+		cluster: cluster, mounts: mounts, limits: defaultLimits,
 		servers: map[string]*nfsshare.Server{}, clients: map[endpoint]*nfs3.Client{},
 	}
 }

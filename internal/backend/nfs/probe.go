@@ -40,7 +40,7 @@ func (b *nfsBackend) probe(ctx context.Context, root tree.Dir) error {
 	if err := ensureOurs(ctx, root); err != nil {
 		return err
 	}
-	return tree.Within(ctx, root, aside, func(dir tree.Dir) error {
+	return tree.Within(ctx, root, temporary, func(dir tree.Dir) error {
 		now, err := b.try(ctx, dir)
 		if err != nil {
 			return err

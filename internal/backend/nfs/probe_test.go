@@ -21,7 +21,7 @@ func TestAShareThatServesIsFoundToServe(t *testing.T) {
 	for range 2 {
 		must(t, w.open(t).Probe(t.Context()))
 	}
-	if left, err := os.ReadDir(filepath.Join(w.folder, aside)); len(left) > 0 || err != nil {
+	if left, err := os.ReadDir(filepath.Join(w.folder, temporary)); len(left) > 0 || err != nil {
 		t.Errorf("the trial left %v, %v", left, err)
 	}
 }
@@ -92,16 +92,16 @@ func TestNothingIsWrittenWhereAShareShouldBeMounted(t *testing.T) {
 
 func TestWhatCrashesLeftAsideIsSweptOnceItIsOld(t *testing.T) {
 	w := newWorld(t)
-	w.put(t, aside+"/pvc-1-old", "half a record")
-	w.put(t, aside+"/pvc-1-new", "half a record")
-	must(t, os.MkdirAll(filepath.Join(w.folder, aside, trialPrefix+"old"), 0o755))
+	w.put(t, temporary+"/pvc-1-old", "half a record")
+	w.put(t, temporary+"/pvc-1-new", "half a record")
+	must(t, os.MkdirAll(filepath.Join(w.folder, temporary, trialPrefix+"old"), 0o755))
 	before := time.Now().Add(-2 * leftAfter)
 	for _, old := range []string{"pvc-1-old", trialPrefix + "old"} {
-		must(t, os.Chtimes(filepath.Join(w.folder, aside, old), before, before))
+		must(t, os.Chtimes(filepath.Join(w.folder, temporary, old), before, before))
 	}
 	must(t, w.open(t).Probe(t.Context()))
-	w.mustLack(t, aside+"/pvc-1-old", aside+"/"+trialPrefix+"old")
-	w.mustHave(t, aside+"/pvc-1-new")
+	w.mustLack(t, temporary+"/pvc-1-old", temporary+"/"+trialPrefix+"old")
+	w.mustHave(t, temporary+"/pvc-1-new")
 }
 
 func TestSpaceIsTheServers(t *testing.T) {
@@ -119,7 +119,7 @@ func TestSpaceIsTheServers(t *testing.T) {
 
 func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
 	silent, well := newWorld(t), newWorld(t)
-	silent.kind.limits.Call, silent.kind.limits.Turn = time.Hour, 100*time.Millisecond
+	silent.kind.limits.Call, silent.kind.limits.SlotWait = time.Hour, 100*time.Millisecond
 	well.kind, well.spec.Server = silent.kind, "localhost"
 	silent.proxy.Plan(always(nfstest.DeadSilence))
 	opened := silent.open(t)

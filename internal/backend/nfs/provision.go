@@ -16,7 +16,7 @@ import (
 
 // wayMode is that of the directories on the way to a volume's: pods go through
 // them, and see nothing of theirs to change.
-const wayMode = 0o755
+const parentMode = 0o755
 
 // Provision records whose the volume is, reserves its directory, and makes it.
 // Each step finds what an earlier attempt did.
@@ -35,7 +35,7 @@ func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backe
 	if err != nil {
 		return nil, err
 	}
-	if err := b.ensurePlace(ctx, root, volume); err != nil {
+	if err := b.ensureReservation(ctx, root, volume); err != nil {
 		return nil, err
 	}
 	if err := b.ensureDirectory(ctx, root, volume); err != nil {
@@ -91,7 +91,7 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 
 // ensurePlace reserves the volume's directory. A volume that can't have it keeps no
 // record.
-func (b *nfsBackend) ensurePlace(ctx context.Context, root tree.Dir, volume record) error {
+func (b *nfsBackend) ensureReservation(ctx context.Context, root tree.Dir, volume record) error {
 	err := ensureReserved(ctx, root, volume)
 	if !errors.Is(err, backend.Conflict) {
 		return err
@@ -116,7 +116,7 @@ func (b *nfsBackend) explainTaken(ctx context.Context, root tree.Dir, directory 
 	case err != nil:
 		return fmt.Errorf("asking whose directory %s is: %w", directory, err)
 	case found:
-		return otherVolumes(directory, holder)
+		return directoryTaken(directory, holder)
 	case cause != nil:
 		return backend.Conflict.Errorf("directory %s can't be made on share %s, because something else is on the way, which is no volume's of Stowage: "+
 			"look at it and move it away, or change nfs.directoryTemplate: %w", directory, b.spec.path, cause)
@@ -134,7 +134,7 @@ func (b *nfsBackend) checkResumable(found *record, request backend.Request) erro
 	switch {
 	case found.Claim != request.Claim:
 		return backend.Conflict.Errorf("volume %s belongs to claim %s/%s, uid %s",
-			found.ID, tree.Shown(found.Claim.Namespace), tree.Shown(found.Claim.Name), tree.Shown(string(found.Claim.UID)))
+			found.ID, tree.Printable(found.Claim.Namespace), tree.Printable(found.Claim.Name), tree.Printable(string(found.Claim.UID)))
 	case found.Deletion != "":
 		return backend.Conflict.Errorf("volume %s is being deleted: it isn't made again", found.ID)
 	default:
@@ -158,7 +158,7 @@ func (b *nfsBackend) checkRoom(ctx context.Context, root tree.Dir, capacity reso
 
 // ensureDirectory makes the directory, which is reserved, and gives it away.
 func (b *nfsBackend) ensureDirectory(ctx context.Context, root tree.Dir, volume record) error {
-	err := tree.EnsureDir(ctx, root, volume.Directory, wayMode)
+	err := tree.EnsureDir(ctx, root, volume.Directory, parentMode)
 	if err != nil {
 		return fmt.Errorf("making directory %s: %w", volume.Directory, err)
 	}

@@ -31,7 +31,7 @@ const (
 	archived = share.Folder + "/archived"
 	retained = share.Folder + "/retained"
 	// aside holds what is being written.
-	aside = share.Folder + "/tmp"
+	temporary = share.Folder + "/tmp"
 
 	recordSuffix = ".json"
 
@@ -66,7 +66,7 @@ func recordPath(id string) string { return volumes + "/" + id + recordSuffix }
 
 // lookPath is where it says how much of a volume was looked through before it is
 // removed. No directory that is being removed has the name: ids have no dot.
-func lookPath(id string) string { return deleting + "/" + id + ".look" }
+func inspectionPath(id string) string { return deleting + "/" + id + ".look" }
 
 // findRecord reads the record of a volume: nil where there is none.
 func findRecord(ctx context.Context, root tree.Dir, id string) (found *record, err error) {
@@ -94,7 +94,7 @@ func recordFrom(data []byte, id string) (*record, error) {
 	found := &record{}
 	why := ""
 	if err := json.Unmarshal(data, found); err != nil {
-		why = tree.Shown(err.Error())
+		why = tree.Printable(err.Error())
 	} else if field := found.tooLong(); field != "" {
 		why = "its " + field + " is too long"
 	}
@@ -102,7 +102,7 @@ func recordFrom(data []byte, id string) (*record, error) {
 	case why != "":
 		return nil, backend.Conflict.Errorf("the record of volume %s is damaged: repair or remove %s on the share: %s", id, recordPath(id), why)
 	case found.ID != id:
-		return nil, backend.Conflict.Errorf("the record %s is about another volume, %q: nothing is done about either", recordPath(id), tree.Cut(found.ID))
+		return nil, backend.Conflict.Errorf("the record %s is about another volume, %q: nothing is done about either", recordPath(id), tree.Truncate(found.ID))
 	default:
 		return found, nil
 	}
@@ -135,7 +135,7 @@ func writeRecord(ctx context.Context, root tree.Dir, written record) error {
 	if err != nil {
 		return fmt.Errorf("writing the record of volume %s: %w", written.ID, err)
 	}
-	path, via := recordPath(written.ID), fmt.Sprintf("%s/%s-%x", aside, written.ID, rand.Uint64())
+	path, via := recordPath(written.ID), fmt.Sprintf("%s/%s-%x", temporary, written.ID, rand.Uint64())
 	err = tree.WriteFile(ctx, root, path, via, data)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := ensureOurs(ctx, root); err != nil {
@@ -151,7 +151,7 @@ func writeRecord(ctx context.Context, root tree.Dir, written record) error {
 
 // ensureOurs makes the directories that are ours.
 func ensureOurs(ctx context.Context, root tree.Dir) error {
-	for _, path := range []string{volumes, directories, deleting, archived, retained, aside} {
+	for _, path := range []string{volumes, directories, deleting, archived, retained, temporary} {
 		if err := tree.EnsureDir(ctx, root, path, share.OwnerOnly); err != nil {
 			return fmt.Errorf("making %s on the share: %w", path, err)
 		}
@@ -164,11 +164,11 @@ func ensureOurs(ctx context.Context, root tree.Dir) error {
 func (b *nfsBackend) checkOwner(found *record) error {
 	switch {
 	case found.Cluster != b.cluster:
-		return backend.Conflict.Errorf("volume %s belongs to another cluster, with the id %s: it is left alone", found.ID, tree.Shown(found.Cluster))
+		return backend.Conflict.Errorf("volume %s belongs to another cluster, with the id %s: it is left alone", found.ID, tree.Printable(found.Cluster))
 	case found.Backend != b.name:
-		return backend.Conflict.Errorf("volume %s belongs to backend %s: it is left alone", found.ID, tree.Shown(found.Backend))
+		return backend.Conflict.Errorf("volume %s belongs to backend %s: it is left alone", found.ID, tree.Printable(found.Backend))
 	case !isAttemptOf(found.ID, backend.VolumeID(found.Claim.UID, 1)):
-		return backend.Conflict.Errorf("volume %s is recorded as that of the claim with uid %s, which doesn't fit: it is left alone", found.ID, tree.Shown(string(found.Claim.UID)))
+		return backend.Conflict.Errorf("volume %s is recorded as that of the claim with uid %s, which doesn't fit: it is left alone", found.ID, tree.Printable(string(found.Claim.UID)))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (k *Kind) Recycle(ctx context.Context, wanted backend.Recycling) error {
 
 func (k *Kind) recycle(ctx context.Context, wanted backend.Recycling, slice time.Duration) error {
 	doing := fmt.Sprintf("recycling volume %s", wanted.Volume)
-	spec, err := settingsOf(wanted)
+	spec, err := settingsForRecycling(wanted)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -38,7 +38,7 @@ func (k *Kind) recycle(ctx context.Context, wanted backend.Recycling, slice time
 	return at.translate(doing, err)
 }
 
-func settingsOf(wanted backend.Recycling) (settings, error) {
+func settingsForRecycling(wanted backend.Recycling) (settings, error) {
 	spec := stowagev1alpha1.NFSBackend{Server: wanted.Server, Path: stowagev1alpha1.AbsolutePath(wanted.Path)}
 	for _, options := range wanted.MountOptions {
 		for option := range strings.SplitSeq(options, ",") {

@@ -30,7 +30,7 @@ func (b *nfsBackend) retain(ctx context.Context, root tree.Dir, id string) (stri
 	case err != nil:
 		return "", err
 	case found == nil:
-		return "", b.unrecorded(ctx, root, id)
+		return "", b.explainNoRecord(ctx, root, id)
 	}
 	if err := b.checkOwner(found); err != nil {
 		return "", err
@@ -51,7 +51,7 @@ func (b *nfsBackend) retain(ctx context.Context, root tree.Dir, id string) (stri
 
 // unrecorded says why a volume has no record: a server that came up without its disk
 // has none of any volume, and this one's data is there again later.
-func (b *nfsBackend) unrecorded(ctx context.Context, root tree.Dir, id string) error {
+func (b *nfsBackend) explainNoRecord(ctx context.Context, root tree.Dir, id string) error {
 	there, err := tree.Exists(ctx, root, volumes)
 	switch {
 	case err != nil:

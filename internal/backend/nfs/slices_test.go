@@ -78,7 +78,7 @@ func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing
 		return opened.Delete(t.Context(), "pvc-1")
 	})
 
-	w.mustLack(t, "a-data-1", recordPath("pvc-1"), deleting+"/pvc-1", lookPath("pvc-1"))
+	w.mustLack(t, "a-data-1", recordPath("pvc-1"), deleting+"/pvc-1", inspectionPath("pvc-1"))
 	for _, part := range []string{"200 or more files and directories", "removing goes on"} {
 		if !strings.Contains(strings.Join(said, "\n"), part) {
 			t.Errorf("no call said %q", part)
@@ -114,7 +114,7 @@ func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
 			w := squashed(t)
 			w.plant(t, "data", 10)
 			must(t, os.Mkdir(filepath.Join(w.folder, recycle.Folder), 0o777))
-			put(t, w, recycle.Folder+"/"+recycle.Looked)
+			put(t, w, recycle.Folder+"/"+recycle.InspectionFile)
 			said := w.untilDone(t, func(kind *Kind) error { return kind.recycle(t.Context(), w.recycling("one"), 0) })
 			w.mustBeEmpty(t)
 			if !strings.Contains(said[0], "looked through") {
@@ -137,10 +137,10 @@ func TestALookThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
 	if err := opened.Delete(t.Context(), "pvc-1"); !errors.Is(err, backend.InProgress) {
 		t.Fatalf("deleting ended with %v", err)
 	}
-	w.mustHave(t, lookPath("pvc-1"))
+	w.mustHave(t, inspectionPath("pvc-1"))
 
 	must(t, w.open(t, onDelete(stowagev1alpha1.NFSArchive)).Delete(t.Context(), "pvc-1"))
 
 	w.mustHave(t, archived+"/a_data_pvc-1/0/0/file")
-	w.mustLack(t, lookPath("pvc-1"))
+	w.mustLack(t, inspectionPath("pvc-1"))
 }

@@ -233,7 +233,7 @@ func TestWhatTheStorageHasTakenKeepsNoOtherCallFromBeingMade(t *testing.T) {
 		for _, number := range []string{"1", "2", "3"} {
 			must(t, d.provision(request(number, "a")))
 		}
-		d.TakeAtOnce()
+		d.AcceptAtOnce()
 		release := d.Hold()
 		for number, id := range []string{request("1", "a").ID, request("2", "a").ID, request("3", "a").ID} {
 			if err := d.attach(id, node(number)); !errors.Is(err, backend.Queued) {

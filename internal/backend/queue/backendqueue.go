@@ -10,7 +10,7 @@ import (
 type backendQueue struct {
 	name string
 	// slots is how many calls may run at once, and taken how many of them do.
-	slots, taken int
+	slots, inUse int
 	// calls are all that are open, by volume and, of attachments, by node.
 	calls map[key]*call
 	// busy are the volumes for which a call has a slot or runs.
@@ -44,14 +44,14 @@ func (q *backendQueue) find(c *call) *call {
 // next gives a slot to the first call of the namespace whose turn it is, past those whose
 // volume is busy; nil where none can have it.
 func (q *backendQueue) next() *call {
-	for turn, namespace := range q.order {
+	for i, namespace := range q.order {
 		calls := q.queued[namespace]
 		at := slices.IndexFunc(calls, func(c *call) bool { return !q.busy[c.id] })
 		if at < 0 {
 			continue
 		}
 		c := calls[at]
-		q.order = slices.Delete(q.order, turn, turn+1)
+		q.order = slices.Delete(q.order, i, i+1)
 		q.queued[namespace] = without(calls, at)
 		if len(calls) == 1 {
 			delete(q.queued, namespace)
@@ -73,7 +73,7 @@ func without(calls []*call, at int) []*call {
 }
 
 func (q *backendQueue) takeSlot(c *call) {
-	q.taken++
+	q.inUse++
 	if c.id != "" {
 		q.busy[c.id] = true
 	}
@@ -81,8 +81,8 @@ func (q *backendQueue) takeSlot(c *call) {
 
 // end frees the call's slot, unless the storage did, and its volume.
 func (q *backendQueue) end(c *call) {
-	if !c.released {
-		q.taken--
+	if !c.accepted {
+		q.inUse--
 	}
 	delete(q.busy, c.id)
 }
@@ -97,7 +97,7 @@ func (q *backendQueue) forget(c *call) {
 // unanswered is what the caller of a call is told that has no answer yet.
 func (q *backendQueue) unanswered(c *call) error {
 	switch {
-	case c.state == begun || c.state == ended:
+	case c.state == running || c.state == ended:
 		return backend.Queued.Errorf("waiting for %s to answer", q.name)
 	case q.busy[c.id]:
 		return backend.Queued.Errorf("waiting for another call for volume %s to end", c.id)

@@ -14,7 +14,7 @@ import (
 const (
 	// callerStays is how long a caller waits for an answer before it goes on: most backends
 	// answer sooner, and waking a reconciler costs more.
-	callerStays = 200 * time.Millisecond
+	callerWaits = 200 * time.Millisecond
 	// timeout is how long a call may take. Its outcome isn't known then.
 	timeout = 2 * time.Minute
 	// answerKept is how long an answer waits for a caller that doesn't come, and slotKept
@@ -71,7 +71,7 @@ const (
 	queued state = iota
 	// granted calls have a slot; a caller is to come for it.
 	granted
-	begun
+	running
 	ended
 )
 
@@ -94,7 +94,7 @@ type call struct {
 	answer  any
 	err     error
 	// released: the storage has taken the call, which needs its slot no more.
-	released bool
+	accepted bool
 	// outdated: something happened to the volume since the call began.
 	outdated bool
 }
@@ -120,7 +120,7 @@ func (c *call) isVoid() bool {
 }
 
 // keeps is how long the answer waits for a caller that doesn't come.
-func (c *call) keeps() time.Duration {
+func (c *call) answerKept() time.Duration {
 	if c.operation == observe || c.operation == inspect {
 		return observationKept
 	}
@@ -142,9 +142,9 @@ func (c *call) callerOf(s *served) caller {
 }
 
 // stay and leave count the callers that wait for the answer.
-func (c *call) stay(by caller) { c.waiting[by]++ }
+func (c *call) addWaiter(by caller) { c.waiting[by]++ }
 
-func (c *call) leave(by caller) {
+func (c *call) removeWaiter(by caller) {
 	c.waiting[by]--
 	if c.waiting[by] == 0 {
 		delete(c.waiting, by)

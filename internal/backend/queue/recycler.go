@@ -20,7 +20,7 @@ func (q *Queue) ServeRecycler(target Target, inner backend.Recycler, wake func()
 
 // Recycle asks for the end of what a directory holds.
 func (r *recycler) Recycle(ctx context.Context, wanted backend.Recycling) error {
-	_, err := ask[any](ctx, &r.on, &call{
+	_, err := submit[any](ctx, &r.on, &call{
 		subject: subject{operation: recycle},
 		key:     key{id: wanted.Volume},
 		run:     func(ctx context.Context) (any, error) { return nil, r.inner.Recycle(ctx, wanted) },

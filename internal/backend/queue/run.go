@@ -23,7 +23,7 @@ func (q *Queue) useSlot(of *backendQueue, open, c *call) {
 // advance gives slots to as many calls as may run. A caller that stays has just decided, so
 // its call begins; all others are woken to decide again, and come for their slot.
 func (q *Queue) advance(of *backendQueue) {
-	for of.taken < of.slots {
+	for of.inUse < of.slots {
 		c := of.next()
 		if c == nil {
 			return
@@ -34,17 +34,17 @@ func (q *Queue) advance(of *backendQueue) {
 		}
 		c.state = granted
 		c.wakeAll()
-		time.AfterFunc(slotKept, func() { q.expire(of, c) })
+		time.AfterFunc(slotKept, func() { q.expireSlot(of, c) })
 	}
 }
 
 func (q *Queue) begin(of *backendQueue, c *call) {
-	c.state = begun
+	c.state = running
 	go q.run(of, c)
 }
 
 // expire takes a slot back that no caller came for.
-func (q *Queue) expire(of *backendQueue, c *call) {
+func (q *Queue) expireSlot(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if c.state != granted {
@@ -59,7 +59,7 @@ func (q *Queue) expire(of *backendQueue, c *call) {
 func (q *Queue) run(of *backendQueue, c *call) {
 	ctx, cancel := context.WithTimeout(q.ctx, timeout)
 	defer cancel()
-	answer, err := q.measure(backend.OnTaken(ctx, func() { q.release(of, c) }), c)
+	answer, err := q.measure(backend.OnAccepted(ctx, func() { q.freeSlot(of, c) }), c)
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,7 +69,7 @@ func (q *Queue) run(of *backendQueue, c *call) {
 		delete(c.wakes, by)
 	}
 	if len(c.waiting) == 0 {
-		time.AfterFunc(c.keeps(), func() { q.drop(of, c) })
+		time.AfterFunc(c.answerKept(), func() { q.expireAnswer(of, c) })
 	}
 	c.wakeAll()
 	of.end(c)
@@ -78,18 +78,18 @@ func (q *Queue) run(of *backendQueue, c *call) {
 
 // release frees the slot of a call that the storage works on. Nothing else happens to the
 // volume before the call ends.
-func (q *Queue) release(of *backendQueue, c *call) {
+func (q *Queue) freeSlot(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !c.released && c.state == begun {
-		c.released = true
-		of.taken--
+	if !c.accepted && c.state == running {
+		c.accepted = true
+		of.inUse--
 		q.advance(of)
 	}
 }
 
 // drop forgets an answer that no caller came for.
-func (q *Queue) drop(of *backendQueue, c *call) {
+func (q *Queue) expireAnswer(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	of.forget(c)

@@ -25,13 +25,13 @@ func (q *Queue) Direct(target Target, inner backend.Backend) backend.Backend {
 func (s *served) Unwrap() backend.Backend { return s.Backend }
 
 // ask makes a call through the queue, or has its caller make it.
-func ask[Answer any](ctx context.Context, s *served, c *call) (answer Answer, err error) {
+func submit[Answer any](ctx context.Context, s *served, c *call) (answer Answer, err error) {
 	c.metric, c.version = s.target.Metric, s.target.Version
 	var got any
 	if s.direct {
 		got, err = s.queue.measure(ctx, c)
 	} else {
-		got, err = s.queue.ask(ctx, s, c)
+		got, err = s.queue.submit(ctx, s, c)
 	}
 	answer, _ = got.(Answer)
 	return answer, err
@@ -39,7 +39,7 @@ func ask[Answer any](ctx context.Context, s *served, c *call) (answer Answer, er
 
 // Provision asks for a volume.
 func (s *served) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	return ask[*backend.Volume](ctx, s, &call{
+	return submit[*backend.Volume](ctx, s, &call{
 		subject:   subject{operation: provision, parameters: parametersOf(request)},
 		key:       key{id: request.ID},
 		namespace: request.Claim.Namespace,
@@ -49,7 +49,7 @@ func (s *served) Provision(ctx context.Context, request backend.Request) (*backe
 
 // Delete asks for the end of a volume.
 func (s *served) Delete(ctx context.Context, id string) error {
-	_, err := ask[any](ctx, s, &call{
+	_, err := submit[any](ctx, s, &call{
 		subject: subject{operation: remove},
 		key:     key{id: id},
 		run:     func(ctx context.Context) (any, error) { return nil, s.Backend.Delete(ctx, id) },
@@ -59,7 +59,7 @@ func (s *served) Delete(ctx context.Context, id string) error {
 
 // Expand asks for a volume's growth.
 func (s *served) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	return ask[backend.Expansion](ctx, s, &call{
+	return submit[backend.Expansion](ctx, s, &call{
 		subject: subject{operation: expand, parameters: parameters{capacity: capacity.Value()}},
 		key:     key{id: id},
 		run:     func(ctx context.Context) (any, error) { return backend.Expand(ctx, s.Backend, id, capacity) },
@@ -68,7 +68,7 @@ func (s *served) Expand(ctx context.Context, id string, capacity resource.Quanti
 
 // Retain asks for a volume to be kept.
 func (s *served) Retain(ctx context.Context, id string) (string, error) {
-	return ask[string](ctx, s, &call{
+	return submit[string](ctx, s, &call{
 		subject: subject{operation: retain},
 		key:     key{id: id},
 		run:     func(ctx context.Context) (any, error) { return backend.Retain(ctx, s.Backend, id) },

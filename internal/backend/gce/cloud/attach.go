@@ -10,11 +10,11 @@ import (
 )
 
 // Manner is how a disk is attached.
-type Manner struct{ Device, Mode string }
+type AttachOptions struct{ Device, Mode string }
 
 // EnsureAttached finds a disk attached to a node's instance as it is to be, or attaches
 // it.
-func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.NodeIdentity, at Place, as Manner) error {
+func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.NodeIdentity, at InstanceRef, as AttachOptions) error {
 	on, err := c.instance(ctx, at)
 	switch {
 	case err != nil:
@@ -31,7 +31,7 @@ func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.N
 
 // checkAttached tells whether a disk is attached to an instance as it is to be. What is
 // attached in another way was attached by somebody else, or for something else.
-func (c *Client) checkAttached(ctx context.Context, found *Disk, on *Instance, as Manner) (bool, error) {
+func (c *Client) checkAttached(ctx context.Context, found *Disk, on *Instance, as AttachOptions) (bool, error) {
 	has := on.attachedDisk(found.Path())
 	switch {
 	case has == nil:
@@ -44,7 +44,7 @@ func (c *Client) checkAttached(ctx context.Context, found *Disk, on *Instance, a
 			found.Path(), on.At.Name, has.Mode, as.Mode)
 	}
 	// It may be on its way out.
-	if err := c.settle(ctx, on, "detachDisk"); err != nil {
+	if err := c.awaitOperations(ctx, on, "detachDisk"); err != nil {
 		return false, err
 	}
 	now, err := c.instance(ctx, on.At)
@@ -56,7 +56,7 @@ func (c *Client) checkAttached(ctx context.Context, found *Disk, on *Instance, a
 
 // checkFree looks for what is in the way of attaching a disk. Whether others read it, or
 // attach it now, the API knows.
-func checkFree(found *Disk, on *Instance, as Manner) error {
+func checkFree(found *Disk, on *Instance, as AttachOptions) error {
 	if other := on.deviceNamed(as.Device); other != nil {
 		return backend.Conflict.Errorf("instance %s has another disk, %s, as device %s: detach that one", on.At.Name, PathOf(other.Source), as.Device)
 	}
@@ -71,17 +71,17 @@ func checkFree(found *Disk, on *Instance, as Manner) error {
 	return nil
 }
 
-func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as Manner) error {
-	asked := &compute.AttachedDisk{
+func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as AttachOptions) error {
+	disk := &compute.AttachedDisk{
 		Source: found.Path(), DeviceName: as.Device, Mode: as.Mode, Type: "PERSISTENT",
 		ForceSendFields: []string{"AutoDelete"},
 	}
-	err := c.make(ctx, change{
+	err := c.do(ctx, change{
 		doing: fmt.Sprintf("attaching disk %s to instance %s", found.Path(), on.At.Name),
 		zone:  on.At.Zone,
-		basis: append([]string{"attach", as.Mode}, standing(found, on)...),
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Instances.AttachDisk(on.At.Project, on.At.Zone, on.At.Name, asked).RequestId(requestID).Context(ctx).Do()
+		basis: append([]string{"attach", as.Mode}, attachBasis(found, on)...),
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Instances.AttachDisk(on.At.Project, on.At.Zone, on.At.Name, disk).RequestId(requestID).Context(ctx).Do()
 		},
 		isSeen: func(ctx context.Context) (bool, error) {
 			now, err := c.instance(ctx, on.At)

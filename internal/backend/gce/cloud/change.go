@@ -18,11 +18,11 @@ func (c *Client) InsertDisk(ctx context.Context, zone string, wanted *compute.Di
 	if err != nil {
 		return fmt.Errorf("describing disk %s: %w", wanted.Name, err)
 	}
-	return c.make(ctx, change{
+	return c.do(ctx, change{
 		doing: fmt.Sprintf("making disk %s in zone %s", wanted.Name, zone),
 		zone:  zone,
 		basis: []string{"insert", c.DiskPath(zone, wanted.Name), string(text)},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Disks.Insert(c.Project, zone, wanted).RequestId(requestID).Context(ctx).Do()
 		},
 	})
@@ -34,13 +34,13 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 	maps.Copy(labels, found.Labels)
 	labels[key] = value
 	// The fingerprint keeps labels that somebody adds meanwhile.
-	asked := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
-	err := c.make(ctx, change{
+	request := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
+	err := c.do(ctx, change{
 		doing: "labelling disk " + found.Path(),
 		zone:  found.ZoneName(),
 		basis: []string{"retain", found.Path(), found.incarnation(), found.LabelFingerprint},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.SetLabels(c.Project, found.ZoneName(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.SetLabels(c.Project, found.ZoneName(), found.Name, request).RequestId(requestID).Context(ctx).Do()
 		},
 		isSeen: func(ctx context.Context) (bool, error) {
 			now, err := c.Disk(ctx, found.ZoneName(), found.Name)
@@ -64,13 +64,13 @@ func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quan
 	if err != nil {
 		return err
 	}
-	return c.make(ctx, change{
+	return c.do(ctx, change{
 		doing: fmt.Sprintf("growing disk %s to %dGi", found.Path(), sizeGb),
 		zone:  found.ZoneName(),
 		basis: []string{"resize", found.Path(), found.incarnation(), fmt.Sprint(found.SizeGb), fmt.Sprint(sizeGb)},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			asked := &compute.DisksResizeRequest{SizeGb: sizeGb}
-			return c.compute.Disks.Resize(c.Project, found.ZoneName(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			request := &compute.DisksResizeRequest{SizeGb: sizeGb}
+			return c.compute.Disks.Resize(c.Project, found.ZoneName(), found.Name, request).RequestId(requestID).Context(ctx).Do()
 		},
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // remembered is how many changes that failed are remembered. Forgetting one costs a call.
-const remembered = 10_000
+const maxHistory = 10_000
 
 // Target is what calls are about: a project, and those of its zones that disks are made in.
 type Target struct {
@@ -35,7 +35,7 @@ type Clients struct {
 	// Limits hold for clients that sign in from now on.
 	Limits  Limits
 	history *lru.Cache
-	waiting *waiting
+	poller  *poller
 
 	mu       sync.Mutex
 	signedIn map[transport.Login]session
@@ -49,7 +49,7 @@ type session struct {
 
 // NewClients makes clients none of which is signed in yet.
 func NewClients() *Clients {
-	return &Clients{Limits: usual, history: lru.New(remembered), waiting: newWaiting(), signedIn: map[transport.Login]session{}}
+	return &Clients{Limits: defaultLimits, history: lru.New(maxHistory), poller: newPoller(), signedIn: map[transport.Login]session{}}
 }
 
 // SignIn makes what one call to a backend works with. It is signed in anew where the version
@@ -66,7 +66,7 @@ func (k *Clients) SignIn(ctx context.Context, at Target, with Key) (*Client, err
 		k.signedIn[at.Login] = known
 		k.mu.Unlock()
 	}
-	return &Client{Target: at, compute: known.Service, limits: k.Limits, history: k.history, waiting: k.waiting}, nil
+	return &Client{Target: at, compute: known.Service, limits: k.Limits, history: k.history, poller: k.poller}, nil
 }
 
 func (k *Clients) known(at transport.Login) (known session, found bool) {
@@ -82,7 +82,7 @@ type Client struct {
 	compute *compute.Service
 	limits  Limits
 	history *lru.Cache
-	waiting *waiting
+	poller  *poller
 }
 
 // Limits are how long things may take, and how much is asked for at once.
@@ -97,4 +97,4 @@ type Limits struct {
 }
 
 // usual limits: a call takes a second, making or attaching a disk some ten.
-var usual = Limits{Call: 30 * time.Second, Operation: 30 * time.Second, Poll: 500 * time.Millisecond, Page: 500}
+var defaultLimits = Limits{Call: 30 * time.Second, Operation: 30 * time.Second, Poll: 500 * time.Millisecond, Page: 500}

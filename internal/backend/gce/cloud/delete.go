@@ -15,11 +15,11 @@ func (c *Client) DeleteDisk(ctx context.Context, found *Disk) error {
 	if len(found.Users) > 0 {
 		return stillAttached(found)
 	}
-	err := c.make(ctx, change{
+	err := c.do(ctx, change{
 		doing: "deleting disk " + found.Path(),
 		zone:  found.ZoneName(),
 		basis: []string{"delete", found.Path(), found.incarnation()},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Disks.Delete(c.Project, found.ZoneName(), found.Name).RequestId(requestID).Context(ctx).Do()
 		},
 	})
@@ -46,7 +46,7 @@ func stillAttached(found *Disk) error {
 }
 
 // NotThere is the error for what needs a disk that there is not.
-func (c *Client) NotThere(id string) error {
+func (c *Client) NoDisk(id string) error {
 	return backend.NotFound.Errorf("project %s has no disk %s: it was deleted, or was never made", c.Project, id)
 }
 

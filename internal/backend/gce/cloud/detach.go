@@ -15,7 +15,7 @@ func (c *Client) SettledDisk(ctx context.Context, on *Instance, path string) (*I
 	if has := on.attachedDisk(path); has != nil {
 		return on, has, nil
 	}
-	if err := c.settle(ctx, on, "attachDisk"); err != nil {
+	if err := c.awaitOperations(ctx, on, "attachDisk"); err != nil {
 		return nil, nil, err
 	}
 	on, err := c.instance(ctx, on.At)
@@ -27,7 +27,7 @@ func (c *Client) SettledDisk(ctx context.Context, on *Instance, path string) (*I
 }
 
 // NotShown is the error for a disk that an instance has and the project doesn't show.
-func NotShown(path string, on *Instance) error {
+func DiskNotListed(path string, on *Instance) error {
 	return backend.NotReady.Errorf("disk %s is attached to instance %s, and isn't shown: it is looked for again", path, on.At.Name)
 }
 
@@ -37,11 +37,11 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 		now, err := c.instance(ctx, from.At)
 		return err == nil && (now == nil || now.attachedDisk(found.Path()) == nil), err
 	}
-	err := c.make(ctx, change{
+	err := c.do(ctx, change{
 		doing: fmt.Sprintf("detaching disk %s from instance %s", found.Path(), from.At.Name),
 		zone:  from.At.Zone,
-		basis: append([]string{"detach", device}, standing(found, from)...),
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+		basis: append([]string{"detach", device}, attachBasis(found, from)...),
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Instances.DetachDisk(from.At.Project, from.At.Zone, from.At.Name, device).RequestId(requestID).Context(ctx).Do()
 		},
 		isSeen: isGone,
@@ -62,7 +62,7 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 // settle waits until the operations of a type that are under way at an instance have
 // ended. They don't say which disk they are about. Whoever calls reads the instance after
 // that: what ended while it was asked for was seen by neither.
-func (c *Client) settle(ctx context.Context, on *Instance, operationType string) error {
+func (c *Client) awaitOperations(ctx context.Context, on *Instance, operationType string) error {
 	under, err := c.running(ctx, on.At.Zone, operationType)
 	if err != nil {
 		return err

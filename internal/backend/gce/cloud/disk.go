@@ -20,7 +20,7 @@ const (
 )
 
 // usedOfDisks are the fields that are used of disks that are listed.
-const usedOfDisks googleapi.Field = "id,name,selfLink,zone,description,labels,labelFingerprint,sizeGb,status,type,users," +
+const diskFields googleapi.Field = "id,name,selfLink,zone,description,labels,labelFingerprint,sizeGb,status,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
 
 // gib is what Google calls a GB.
@@ -89,7 +89,7 @@ func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 // Disks lists the disks, in all zones, that a filter lets through.
 func (c *Client) Disks(ctx context.Context, filter string) (found []*Disk, err error) {
 	err = c.compute.Disks.AggregatedList(c.Project).Filter(filter).MaxResults(c.limits.Page).
-		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/disks("+usedOfDisks+")").
+		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/disks("+diskFields+")").
 		Pages(ctx, func(page *compute.DiskAggregatedList) error {
 			for scope, here := range page.Items {
 				if here.Warning != nil && here.Warning.Code == unreachable {

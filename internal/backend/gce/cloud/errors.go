@@ -17,19 +17,19 @@ import (
 var errSent = errors.New("the call may have taken effect")
 
 // failure is the error that an operation ended in: it changed nothing.
-type failure struct{ code, message string }
+type operationError struct{ code, message string }
 
 // Error implements error.
-func (f *failure) Error() string { return f.code + ": " + f.message }
+func (f *operationError) Error() string { return f.code + ": " + f.message }
 
 // failureOf is the error that an operation ended in; nil where it ended well.
 func failureOf(ended *compute.Operation) error {
 	switch {
 	case ended.Error != nil && len(ended.Error.Errors) > 0:
 		first := ended.Error.Errors[0]
-		return &failure{code: first.Code, message: first.Message}
+		return &operationError{code: first.Code, message: first.Message}
 	case ended.Error != nil || ended.HttpErrorStatusCode >= http.StatusBadRequest:
-		return &failure{code: "UNKNOWN", message: ended.HttpErrorMessage}
+		return &operationError{code: "UNKNOWN", message: ended.HttpErrorMessage}
 	default:
 		return nil
 	}
@@ -83,24 +83,24 @@ var byStatus = map[int]Reason{
 // read.
 func ReasonOf(err error) Reason {
 	var refusal *googleapi.Error
-	var ended *failure
+	var ended *operationError
 	switch {
 	case backend.KindOf(err) != "":
 		return noReason
 	case errors.As(err, &ended):
-		return spelled(ended.code)
+		return normalize(ended.code)
 	case !errors.As(err, &refusal):
 		return noReason
 	}
 	for _, item := range refusal.Errors {
-		if known := spelled(item.Reason); meanings[known].kind != "" {
+		if known := normalize(item.Reason); meanings[known].kind != "" {
 			return known
 		}
 	}
 	return byStatus[refusal.Code]
 }
 
-func spelled(word string) Reason {
+func normalize(word string) Reason {
 	said := Reason(strings.ToLower(strings.ReplaceAll(word, "_", "")))
 	if usual, other := spellings[said]; other {
 		return usual
@@ -151,7 +151,7 @@ func (t Target) Translate(doing string, err error) error {
 
 func meaningOf(err error) meaning {
 	var paused *transport.PausedError
-	var ended *failure
+	var ended *operationError
 	known, understood := meanings[ReasonOf(err)]
 	switch {
 	case errors.As(err, &paused):

@@ -10,11 +10,11 @@ import (
 
 func TestARegionsQuotaIsAQuota(t *testing.T) {
 	for _, code := range []string{"REGION_QUOTA_EXCEEDED", "QUOTA_EXCEEDED", "regionQuotaExceeded"} {
-		if kind := meaningOf(&failure{code: code}).kind; kind != backend.Exhausted {
+		if kind := meaningOf(&operationError{code: code}).kind; kind != backend.Exhausted {
 			t.Errorf("%s is %q", code, kind)
 		}
 	}
-	if kind := meaningOf(&failure{code: "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED"}).kind; kind != backend.Unavailable {
+	if kind := meaningOf(&operationError{code: "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED"}).kind; kind != backend.Unavailable {
 		t.Errorf("too many operations at once are %q", kind)
 	}
 }

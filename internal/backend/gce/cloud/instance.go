@@ -24,31 +24,31 @@ const (
 
 // usedOfInstances are the fields that are used of instances. Their metadata, which can be
 // much longer, is not.
-const usedOfInstances googleapi.Field = "id,name,selfLink,zone,status,disks(source,deviceName,mode,autoDelete,boot)"
+const instanceFields googleapi.Field = "id,name,selfLink,zone,status,disks(source,deviceName,mode,autoDelete,boot)"
 
 // listedAtOnce is how many names a list is asked for at once.
-const listedAtOnce = 50
+const namesPerList = 50
 
 // Place is where an instance is.
-type Place struct{ Project, Zone, Name string }
+type InstanceRef struct{ Project, Zone, Name string }
 
 // PlaceOf reads a provider's id, gce://PROJECT/ZONE/NAME.
-func PlaceOf(providerID string) (Place, bool) {
+func ParseProviderID(providerID string) (InstanceRef, bool) {
 	rest, ours := strings.CutPrefix(providerID, scheme)
 	parts := strings.Split(rest, "/")
 	if !ours || len(parts) != 3 || parts[2] == "" || !ValidProject.MatchString(parts[0]) || !ValidZone.MatchString(parts[1]) || !ValidZone.MatchString(parts[2]) {
-		return Place{}, false
+		return InstanceRef{}, false
 	}
-	return Place{parts[0], parts[1], parts[2]}, true
+	return InstanceRef{parts[0], parts[1], parts[2]}, true
 }
 
 // ProviderID is what a node of the instance has as spec.providerID.
-func (p Place) ProviderID() string { return scheme + p.Project + "/" + p.Zone + "/" + p.Name }
+func (p InstanceRef) ProviderID() string { return scheme + p.Project + "/" + p.Zone + "/" + p.Name }
 
 // Instance is one that was found.
 type Instance struct {
 	*compute.Instance
-	At Place
+	At InstanceRef
 }
 
 // attachedDisk finds a disk among those of the instance: nil where it isn't.
@@ -73,10 +73,10 @@ func (i *Instance) deviceNamed(name string) *compute.AttachedDisk {
 
 // instance reads an instance: nil where there is none. That is believed where the zone
 // shows its instances: who may see nothing is told that there is nothing.
-func (c *Client) instance(ctx context.Context, at Place) (*Instance, error) {
+func (c *Client) instance(ctx context.Context, at InstanceRef) (*Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	found, err := c.compute.Instances.Get(at.Project, at.Zone, at.Name).Fields(usedOfInstances).Context(ctx).Do()
+	found, err := c.compute.Instances.Get(at.Project, at.Zone, at.Name).Fields(instanceFields).Context(ctx).Do()
 	switch {
 	case err == nil:
 		return &Instance{found, at}, nil
@@ -87,9 +87,9 @@ func (c *Client) instance(ctx context.Context, at Place) (*Instance, error) {
 }
 
 // listed looks for an instance in its zone's list: nil where that doesn't have it.
-func (c *Client) listed(ctx context.Context, at Place) (found *Instance, err error) {
+func (c *Client) listed(ctx context.Context, at InstanceRef) (found *Instance, err error) {
 	call := c.compute.Instances.List(at.Project, at.Zone).Filter(fmt.Sprintf("name = %q", at.Name)).
-		Fields("nextPageToken", "warning", "items("+usedOfInstances+")")
+		Fields("nextPageToken", "warning", "items("+instanceFields+")")
 	err = call.Pages(ctx, func(page *compute.InstanceList) error {
 		if page.Warning != nil && page.Warning.Code == unreachable {
 			return incomplete("zone " + at.Zone)
@@ -109,7 +109,7 @@ func (c *Client) listed(ctx context.Context, at Place) (found *Instance, err err
 // instances lists the instances, in all zones of the project, that a filter lets through.
 func (c *Client) instances(ctx context.Context, filter string) (found []*Instance, err error) {
 	call := c.compute.Instances.AggregatedList(c.Project).MaxResults(c.limits.Page).
-		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/instances("+usedOfInstances+")")
+		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/instances("+instanceFields+")")
 	if filter != "" {
 		call = call.Filter(filter)
 	}
@@ -119,7 +119,7 @@ func (c *Client) instances(ctx context.Context, filter string) (found []*Instanc
 				return incomplete(scope)
 			}
 			for _, one := range here.Instances {
-				found = append(found, &Instance{one, Place{c.Project, NameOf(one.Zone), one.Name}})
+				found = append(found, &Instance{one, InstanceRef{c.Project, NameOf(one.Zone), one.Name}})
 			}
 		}
 		return checkReached(page.Unreachables)
@@ -128,7 +128,7 @@ func (c *Client) instances(ctx context.Context, filter string) (found []*Instanc
 }
 
 // InstancesAt lists the instances at places, zone by zone.
-func (c *Client) InstancesAt(ctx context.Context, places map[Place]bool) (found []*Instance, err error) {
+func (c *Client) InstancesAt(ctx context.Context, places map[InstanceRef]bool) (found []*Instance, err error) {
 	names := map[string][]string{}
 	for at := range places {
 		if at.Project == c.Project {
@@ -137,15 +137,15 @@ func (c *Client) InstancesAt(ctx context.Context, places map[Place]bool) (found 
 	}
 	for zone, wanted := range names {
 		slices.Sort(wanted)
-		for some := range slices.Chunk(wanted, listedAtOnce) {
+		for some := range slices.Chunk(wanted, namesPerList) {
 			err := c.compute.Instances.List(c.Project, zone).Filter(strings.Join(some, " OR ")).MaxResults(c.limits.Page).
-				Fields("nextPageToken", "warning", "items("+usedOfInstances+")").
+				Fields("nextPageToken", "warning", "items("+instanceFields+")").
 				Pages(ctx, func(page *compute.InstanceList) error {
 					if page.Warning != nil && page.Warning.Code == unreachable {
 						return incomplete("zone " + zone)
 					}
 					for _, one := range page.Items {
-						found = append(found, &Instance{one, Place{c.Project, zone, one.Name}})
+						found = append(found, &Instance{one, InstanceRef{c.Project, zone, one.Name}})
 					}
 					return nil
 				})
@@ -158,12 +158,12 @@ func (c *Client) InstancesAt(ctx context.Context, places map[Place]bool) (found 
 }
 
 // PlaceOfUser reads the link of an instance that has a disk.
-func PlaceOfUser(link string) (Place, bool) {
+func ParseInstanceLink(link string) (InstanceRef, bool) {
 	parts := strings.Split(PathOf(link), "/")
 	if len(parts) != 6 || parts[2] != "zones" || parts[4] != "instances" {
-		return Place{}, false
+		return InstanceRef{}, false
 	}
-	return Place{parts[1], parts[3], parts[5]}, true
+	return InstanceRef{parts[1], parts[3], parts[5]}, true
 }
 
 // InstancesOf are those that a node may be: the one that its provider's id names or,
@@ -176,7 +176,7 @@ func (c *Client) InstancesOf(ctx context.Context, node backend.NodeIdentity) ([]
 		}
 		return c.instances(ctx, fmt.Sprintf("name = %q", node.Name))
 	}
-	at, readable := PlaceOf(node.ProviderID)
+	at, readable := ParseProviderID(node.ProviderID)
 	switch {
 	case !strings.HasPrefix(node.ProviderID, scheme):
 		return nil, nil
@@ -198,6 +198,6 @@ var (
 
 // standing is what attaching and detaching are decided on. Whatever was attached or
 // detached since is another standing, so that what is asked for again is done again.
-func standing(found *Disk, on *Instance) []string {
+func attachBasis(found *Disk, on *Instance) []string {
 	return []string{found.Path(), found.incarnation(), on.At.ProviderID(), idOf(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
 }

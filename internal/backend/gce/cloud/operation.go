@@ -16,7 +16,7 @@ import (
 const (
 	operationDone = "DONE"
 	// mostRepeats is how many attempts of before one call goes through.
-	mostRepeats = 16
+	maxAttempts = 16
 )
 
 // change is something that one operation does in a zone.
@@ -34,19 +34,19 @@ type change struct {
 	// and another once it took effect.
 	basis []string
 	// ask asks for it.
-	ask func(ctx context.Context, requestID string) (*compute.Operation, error)
+	send func(ctx context.Context, requestID string) (*compute.Operation, error)
 	// isSeen tells whether it took effect, where an operation of before may have done it
 	// and have been undone since. Nil: one that ended well did it for good.
 	isSeen func(ctx context.Context) (bool, error)
 }
 
 // make sees a change through: nil says that it is done, InProgress that it goes on.
-func (c *Client) make(ctx context.Context, wanted change) error {
+func (c *Client) do(ctx context.Context, wanted change) error {
 	key := Digest(wanted.basis...)
 	before, _ := c.history.Get(key)
 	var failed error
-	for range mostRepeats {
-		began, err := c.ask(ctx, wanted, requestID(key, before))
+	for range maxAttempts {
+		began, err := c.send(ctx, wanted, requestID(key, before))
 		switch {
 		case err != nil && ReasonOf(err) != noReason:
 			return err
@@ -58,7 +58,7 @@ func (c *Client) make(ctx context.Context, wanted change) error {
 			return err
 		}
 		if failed = failureOf(ended); failed == nil {
-			seen, err := wasMade(ctx, wanted, began)
+			seen, err := tookEffect(ctx, wanted, began)
 			if seen || err != nil {
 				return err
 			}
@@ -74,13 +74,13 @@ func (c *Client) make(ctx context.Context, wanted change) error {
 	return failed
 }
 
-func (c *Client) ask(ctx context.Context, wanted change, id string) (*compute.Operation, error) {
+func (c *Client) send(ctx context.Context, wanted change, id string) (*compute.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	return wanted.ask(ctx, id)
+	return wanted.send(ctx, id)
 }
 
-func wasMade(ctx context.Context, wanted change, began *compute.Operation) (bool, error) {
+func tookEffect(ctx context.Context, wanted change, began *compute.Operation) (bool, error) {
 	if began.Status != operationDone || wanted.isSeen == nil {
 		return true, nil
 	}
@@ -95,8 +95,8 @@ func (c *Client) await(ctx context.Context, wanted change, operation *compute.Op
 	if operation.Status == operationDone {
 		return operation, nil
 	}
-	backend.Taken(ctx)
-	ended, err := c.waiting.await(ctx, c, wanted.zone, operation.Name)
+	backend.Accepted(ctx)
+	ended, err := c.poller.await(ctx, c, wanted.zone, operation.Name)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, backend.InProgress.Errorf("%s goes on (operation %s)", wanted.doing, operation.Name)

@@ -9,7 +9,7 @@ import (
 )
 
 // longestPause is how long the API is left alone at most, whatever it asks for.
-const longestPause = 5 * time.Minute
+const maxPause = 5 * time.Minute
 
 // pacer leaves the API alone for as long as it asked to be. Calls meanwhile are refused
 // here, so that a crowd of them doesn't keep the API from getting well.
@@ -54,16 +54,16 @@ func (p *pacer) pausedUntil() time.Time {
 }
 
 // pause notes what a refusal asked for: a number of seconds, or a time.
-func (p *pacer) pause(asked string) {
+func (p *pacer) pause(retryAfter string) {
 	now := p.now()
-	until, err := http.ParseTime(asked)
-	if seconds, number := strconv.ParseUint(asked, 10, 16); number == nil {
+	until, err := http.ParseTime(retryAfter)
+	if seconds, number := strconv.ParseUint(retryAfter, 10, 16); number == nil {
 		until, err = now.Add(time.Duration(seconds)*time.Second), nil
 	}
 	if err != nil {
 		return
 	}
-	if latest := now.Add(longestPause); until.After(latest) {
+	if latest := now.Add(maxPause); until.After(latest) {
 		until = latest
 	}
 	p.mu.Lock()

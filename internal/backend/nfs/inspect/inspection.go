@@ -33,27 +33,27 @@ type Inspection struct {
 	Self  uint32
 	Until time.Time
 	// noted is set once the file says that all was looked through.
-	noted bool
+	recorded bool
 }
 
 // progress is how far a look is.
 type progress struct {
-	Of      string     `json:"of"`
-	Written time.Time  `json:"written"`
-	Done    bool       `json:"done,omitempty"`
-	Place   tree.Place `json:"place"`
+	Of       string        `json:"of"`
+	Written  time.Time     `json:"written"`
+	Done     bool          `json:"done,omitempty"`
+	Position tree.Position `json:"place"`
 }
 
 // Through looks on, and is backend.InProgress while that isn't all. What other users
 // keep from being removed is fs.ErrPermission, again and again until it is mended.
-func (l *Inspection) Through(ctx context.Context, root, dir tree.Dir) error {
+func (l *Inspection) Run(ctx context.Context, root, dir tree.Dir) error {
 	at, err := l.load(ctx, root)
-	if l.noted = at.Done; err != nil || at.Done {
+	if l.recorded = at.Done; err != nil || at.Done {
 		return err
 	}
-	before := at.Place.Seen
-	err = tree.CheckRemovable(ctx, dir, l.Self, &at.Place, l.Until)
-	if err != nil && at.Place.Seen != before {
+	before := at.Position.Seen
+	err = tree.CheckRemovable(ctx, dir, l.Self, &at.Position, l.Until)
+	if err != nil && at.Position.Seen != before {
 		// It is kept after any error, so that no call has been made for nothing.
 		if failed := l.save(ctx, root, at); failed != nil {
 			return failed
@@ -62,7 +62,7 @@ func (l *Inspection) Through(ctx context.Context, root, dir tree.Dir) error {
 	switch {
 	case errors.Is(err, tree.ErrUnfinished):
 		return backend.InProgress.Errorf("the server makes user %d of root, so all is looked through before anything is removed: "+
-			"%d or more files and directories so far", l.Self, roughly(at.Place.Seen))
+			"%d or more files and directories so far", l.Self, rounded(at.Position.Seen))
 	case errors.Is(err, tree.ErrChanging):
 		return backend.Unavailable.Errorf("the server makes user %d of root, so all is looked through before anything is removed, "+
 			"and files come and go meanwhile: end what writes to it: %w", l.Self, err)
@@ -72,7 +72,7 @@ func (l *Inspection) Through(ctx context.Context, root, dir tree.Dir) error {
 
 // roughly is a number that is counted up in few steps, so that a text with it stays the
 // same for long.
-func roughly(count int64) int64 {
+func rounded(count int64) int64 {
 	step := int64(1)
 	for step <= count/10 {
 		step *= 10
@@ -86,8 +86,8 @@ func roughly(count int64) int64 {
 }
 
 // Done notes that all was looked through, for the calls that remove it.
-func (l *Inspection) Done(ctx context.Context, root tree.Dir) error {
-	if l.noted {
+func (l *Inspection) MarkDone(ctx context.Context, root tree.Dir) error {
+	if l.recorded {
 		return nil
 	}
 	return l.save(ctx, root, progress{Done: true})
@@ -98,7 +98,7 @@ func (l *Inspection) Done(ctx context.Context, root tree.Dir) error {
 func (l *Inspection) load(ctx context.Context, root tree.Dir) (progress, error) {
 	data, err := tree.ReadFile(ctx, root, l.File, maxProgress)
 	switch {
-	case isNoFile(err):
+	case isUnreadable(err):
 		return progress{}, nil
 	case err != nil:
 		return progress{}, fmt.Errorf("reading how much was looked through: %w", err)
@@ -116,12 +116,12 @@ func progressFrom(data []byte, of string, now time.Time) progress {
 }
 
 func (p *progress) valid(of string, now time.Time) bool {
-	return p.Of == of && now.Sub(p.Written).Abs() < progressKept && p.Place.Valid()
+	return p.Of == of && now.Sub(p.Written).Abs() < progressKept && p.Position.Valid()
 }
 
 // isNoFile reports whether an error says that a small file can't be read there, now or
 // later.
-func isNoFile(err error) bool {
+func isUnreadable(err error) bool {
 	for _, errno := range []syscall.Errno{
 		syscall.ENOENT, syscall.EINVAL, syscall.EFBIG, syscall.ELOOP, syscall.EACCES, syscall.EPERM,
 		syscall.ENOTDIR, syscall.EISDIR, syscall.ENXIO,
@@ -140,7 +140,7 @@ func (l *Inspection) save(ctx context.Context, root tree.Dir, at progress) error
 		return fmt.Errorf("writing how much was looked through: %w", err)
 	}
 	via := fmt.Sprintf("%s-%x", l.Aside, rand.Uint64())
-	err = l.clearWay(ctx, root)
+	err = l.clearPath(ctx, root)
 	if err == nil {
 		err = tree.WriteFile(ctx, root, l.File, via, data)
 	}
@@ -152,7 +152,7 @@ func (l *Inspection) save(ctx context.Context, root tree.Dir, at progress) error
 
 // clearWay moves away what no file can take the place of: a tenant may have made a
 // directory of that name.
-func (l *Inspection) clearWay(ctx context.Context, root tree.Dir) error {
+func (l *Inspection) clearPath(ctx context.Context, root tree.Dir) error {
 	there, err := tree.Lookup(ctx, root, l.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

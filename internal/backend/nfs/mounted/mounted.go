@@ -179,7 +179,7 @@ func (d dir) wrap(doing, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &os.PathError{Op: doing, Path: tree.Shown(filepath.Join(d.Name(), name)), Err: err}
+	return &os.PathError{Op: doing, Path: tree.Printable(filepath.Join(d.Name(), name)), Err: err}
 }
 
 func infoFrom(stat unix.Stat_t) tree.Info {

@@ -77,7 +77,7 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 }
 
 // take gives the connection that waited least, or nil.
-func (c *Client) take() *conn {
+func (c *Client) popIdle() *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.idle) == 0 {
@@ -90,7 +90,7 @@ func (c *Client) take() *conn {
 }
 
 // give keeps a connection for whoever needs one next.
-func (c *Client) give(connection *conn) {
+func (c *Client) keepIdle(connection *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting := &idleConn{conn: connection}
@@ -112,7 +112,7 @@ func (c *Client) expire(waiting *idleConn) {
 
 // Close closes the connections that wait.
 func (c *Client) Close() {
-	for connection := c.take(); connection != nil; connection = c.take() {
+	for connection := c.popIdle(); connection != nil; connection = c.popIdle() {
 		connection.Close()
 	}
 }

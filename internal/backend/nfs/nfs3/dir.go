@@ -45,7 +45,7 @@ func (d *dir) Stat(ctx context.Context) (tree.Info, error) {
 }
 
 func (d *dir) getAttr(ctx context.Context, handle []byte) (tree.Info, error) {
-	results, err := d.ask(ctx, procGetAttr, (&encoder{}).opaque(handle))
+	results, err := d.query(ctx, procGetAttr, (&encoder{}).opaque(handle))
 	if err != nil {
 		return tree.Info{}, err
 	}
@@ -63,16 +63,16 @@ func (d *dir) lookup(ctx context.Context, name string) ([]byte, tree.Info, error
 	if err := tree.CheckName(name); err != nil {
 		return nil, tree.Info{}, err
 	}
-	results, err := d.ask(ctx, procLookup, d.named(name))
+	results, err := d.query(ctx, procLookup, d.named(name))
 	if err != nil {
 		return nil, tree.Info{}, err
 	}
 	handle := slices.Clone(results.opaque(maxHandle))
-	info, told := results.infoIfAny()
+	info, present := results.optionalInfo()
 	if results.err == nil && len(handle) == 0 {
 		results.fail()
 	}
-	if results.err == nil && !told {
+	if results.err == nil && !present {
 		info, err = d.getAttr(ctx, handle)
 		return handle, info, err
 	}
@@ -108,33 +108,33 @@ func (d *dir) readLink(ctx context.Context, name string) (string, error) {
 	if info.Type != tree.Symlink {
 		return "", syscall.EINVAL
 	}
-	results, err := d.ask(ctx, procReadLink, (&encoder{}).opaque(handle))
+	results, err := d.query(ctx, procReadLink, (&encoder{}).opaque(handle))
 	if err != nil {
 		return "", err
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	text := string(results.opaque(maxLink))
 	return text, results.err
 }
 
 // Writable is ACCESS.
 func (d *dir) Writable(ctx context.Context) (bool, error) {
-	results, err := d.ask(ctx, procAccess, (&encoder{}).opaque(d.handle).uint32(canChange))
+	results, err := d.query(ctx, procAccess, (&encoder{}).opaque(d.handle).uint32(canChange))
 	if err != nil {
 		return false, wrap("asking for access to", d.path, err)
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	granted := results.uint32()
 	return granted&canChange == canChange, wrap("asking for access to", d.path, results.err)
 }
 
 // Space is FSSTAT.
 func (d *dir) Space(ctx context.Context) (tree.Space, error) {
-	results, err := d.ask(ctx, procFSStat, (&encoder{}).opaque(d.handle))
+	results, err := d.query(ctx, procFSStat, (&encoder{}).opaque(d.handle))
 	if err != nil {
 		return tree.Space{}, wrap("asking for the space of", d.path, err)
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	space := tree.Space{Total: results.uint64()}
 	results.uint64() // free, also what is kept for root
 	space.Free = results.uint64()
@@ -144,14 +144,14 @@ func (d *dir) Space(ctx context.Context) (tree.Space, error) {
 // MakeDir is MKDIR.
 func (d *dir) MakeDir(ctx context.Context, name string, mode uint32) error {
 	err := d.changeName(ctx, procMkdir, name, (&encoder{}).mode(mode))
-	err = tree.Settle(err, func() (bool, error) { return d.is(ctx, name, tree.Directory) })
+	err = tree.ResolveLost(err, func() (bool, error) { return d.is(ctx, name, tree.Directory) })
 	return wrap("making directory", d.path+"/"+name, err)
 }
 
 // MakeLink is SYMLINK.
 func (d *dir) MakeLink(ctx context.Context, name, text string) error {
 	err := d.changeName(ctx, procSymlink, name, (&encoder{}).nothing().opaque([]byte(text)))
-	err = tree.Settle(err, func() (bool, error) {
+	err = tree.ResolveLost(err, func() (bool, error) {
 		found, err := d.readLink(ctx, name)
 		return found == text, absent(err)
 	})
@@ -163,7 +163,7 @@ func (d *dir) MakeLink(ctx context.Context, name, text string) error {
 func (d *dir) SetAccess(ctx context.Context, access tree.Access) error {
 	const noGuard = 0
 	_, err := d.change(ctx, procSetAttr, (&encoder{}).opaque(d.handle).access(access).uint32(noGuard))
-	err = tree.Settle(err, func() (bool, error) {
+	err = tree.ResolveLost(err, func() (bool, error) {
 		info, err := d.getAttr(ctx, d.handle)
 		return info.Access == access, err
 	})
@@ -181,7 +181,7 @@ func (d *dir) Rename(ctx context.Context, name string, to tree.Dir, newName stri
 		arguments := d.named(name).opaque(target.handle).opaque([]byte(newName))
 		_, err = d.change(ctx, procRename, arguments)
 	}
-	err = tree.Settle(err, func() (bool, error) {
+	err = tree.ResolveLost(err, func() (bool, error) {
 		_, _, here := d.lookup(ctx, name)
 		_, _, there := target.lookup(ctx, newName)
 		return errors.Is(here, fs.ErrNotExist) && there == nil, errors.Join(absent(here), absent(there))
@@ -201,7 +201,7 @@ func (d *dir) RemoveDir(ctx context.Context, name string) error {
 
 func (d *dir) removeName(ctx context.Context, proc uint32, name string) error {
 	err := d.changeName(ctx, proc, name, &encoder{})
-	err = tree.Settle(err, func() (bool, error) {
+	err = tree.ResolveLost(err, func() (bool, error) {
 		_, _, err := d.lookup(ctx, name)
 		return errors.Is(err, fs.ErrNotExist), absent(err)
 	})

@@ -45,7 +45,7 @@ func (d *dir) create(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	var handle []byte
-	if told := results.bool(); told {
+	if present := results.bool(); present {
 		handle = slices.Clone(results.opaque(maxHandle))
 	} else {
 		handle, _, err = d.lookup(ctx, name)
@@ -101,11 +101,11 @@ func (d *dir) readFile(ctx context.Context, name string, limit int) ([]byte, err
 }
 
 func (d *dir) read(ctx context.Context, handle []byte, offset int) (chunk []byte, end bool, err error) {
-	results, err := d.ask(ctx, procRead, (&encoder{}).opaque(handle).uint64(uint64(offset)).uint32(maxChunk))
+	results, err := d.query(ctx, procRead, (&encoder{}).opaque(handle).uint64(uint64(offset)).uint32(maxChunk))
 	if err != nil {
 		return nil, false, err
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	results.uint32() // the length, again
 	end = results.bool()
 	chunk = results.opaque(maxChunk)
@@ -117,5 +117,5 @@ func (d *decoder) skipChange() {
 	if d.bool() {
 		d.bytes(24)
 	}
-	d.infoIfAny()
+	d.optionalInfo()
 }

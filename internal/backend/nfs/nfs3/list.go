@@ -15,7 +15,7 @@ const (
 	pageBytes = 32 << 10
 
 	// maxHollow is how many pages without an entry may follow one another.
-	maxHollow = 16
+	maxEmptyPages = 16
 )
 
 // page is where a listing goes on.
@@ -29,10 +29,10 @@ type page struct {
 // List is READDIRPLUS or, where the server hasn't it, READDIR.
 func (d *dir) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, error] {
 	return func(yield func(tree.Entry, error) bool) {
-		round := circle{seen: from.Cookie}
+		loop := loopDetector{seen: from.Cookie}
 		for at := (page{cookie: from.Cookie, verifier: from.Verifier}); !at.end; {
 			entries, next, err := d.readPage(ctx, at)
-			if err == nil && round.closes(next, len(entries)) {
+			if err == nil && loop.loops(next, len(entries)) {
 				err = errGarbled
 			}
 			if err != nil {
@@ -52,10 +52,10 @@ func (d *dir) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, 
 func (d *dir) readPage(ctx context.Context, at page) ([]tree.Entry, page, error) {
 	arguments := (&encoder{}).opaque(d.handle).uint64(at.cookie).uint64(at.verifier)
 	if at.plain {
-		results, err := d.ask(ctx, procReadDir, arguments.uint32(pageBytes))
+		results, err := d.query(ctx, procReadDir, arguments.uint32(pageBytes))
 		return pageFrom(results, at, err)
 	}
-	results, err := d.ask(ctx, procReadDirPlus, arguments.uint32(nameBytes, pageBytes))
+	results, err := d.query(ctx, procReadDirPlus, arguments.uint32(nameBytes, pageBytes))
 	if errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EPROTONOSUPPORT) {
 		at.plain = true
 		return nil, at, nil
@@ -68,7 +68,7 @@ func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) 
 	if err != nil {
 		return nil, at, err
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	next := page{cookie: at.cookie, plain: at.plain, verifier: results.uint64()}
 	var entries []tree.Entry
 	moved := false
@@ -79,7 +79,7 @@ func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) 
 		moved = moved || cookie != at.cookie
 		next.cookie = cookie
 		if !at.plain {
-			entry.Type = results.typeIfAny()
+			entry.Type = results.entryType()
 		}
 		if entry.Name == "." || entry.Name == ".." {
 			continue
@@ -100,8 +100,8 @@ func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) 
 }
 
 // typeIfAny reads the attributes and the handle of an entry.
-func (d *decoder) typeIfAny() tree.Type {
-	info, _ := d.infoIfAny()
+func (d *decoder) entryType() tree.Type {
+	info, _ := d.optionalInfo()
 	if d.bool() {
 		d.opaque(maxHandle)
 	}
@@ -110,20 +110,20 @@ func (d *decoder) typeIfAny() tree.Type {
 
 // circle finds out that a listing doesn't end, because the server gives cookies again
 // that it gave before: by Brent's algorithm, which remembers one of them.
-type circle struct {
+type loopDetector struct {
 	seen         uint64
 	steps, limit int
-	hollow       int
+	empty        int
 }
 
 // closes notes a page, and reports whether the listing was there before, or gets nowhere.
-func (c *circle) closes(after page, entries int) bool {
-	c.hollow++
+func (c *loopDetector) loops(after page, entries int) bool {
+	c.empty++
 	if entries > 0 {
-		c.hollow = 0
+		c.empty = 0
 	}
 	if after.end || entries == 0 {
-		return c.hollow > maxHollow
+		return c.empty > maxEmptyPages
 	}
 	if after.cookie == c.seen {
 		return true

@@ -11,7 +11,7 @@ import (
 
 // Open opens the root of a share. The Dir has to be closed.
 func (c *Client) Open(ctx context.Context, path string) (tree.Dir, error) {
-	session := &session{client: c, share: path, conn: c.take()}
+	session := &session{client: c, share: path, conn: c.popIdle()}
 	root, err := c.root(ctx, session)
 	if err != nil {
 		session.end()

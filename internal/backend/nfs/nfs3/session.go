@@ -40,7 +40,7 @@ type session struct {
 
 // ask calls a procedure that changes nothing. If the connection turns out to be
 // broken, it is asked once more on a new one; a server that is silent isn't.
-func (s *session) ask(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
+func (s *session) query(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
 	reused := s.conn != nil
 	results, err := s.call(ctx, proc, arguments)
 	if reused && errors.Is(err, ErrNoAnswer) && !isTimeout(err) && ctx.Err() == nil {
@@ -88,7 +88,7 @@ func (s *session) call(ctx context.Context, proc uint32, arguments *encoder) (*d
 // end gives the connection back.
 func (s *session) end() {
 	if s.conn != nil {
-		s.client.give(s.conn)
+		s.client.keepIdle(s.conn)
 		s.conn = nil
 	}
 }

@@ -50,5 +50,5 @@ func wrap(doing, path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w", &fs.PathError{Op: doing, Path: tree.Shown(path), Err: err})
+	return fmt.Errorf("%w", &fs.PathError{Op: doing, Path: tree.Printable(path), Err: err})
 }

@@ -18,13 +18,13 @@ import (
 const Folder = ".stowage-recycle"
 
 // Looked is the file there that says how much was looked through.
-const Looked = "looked"
+const InspectionFile = "looked"
 
 // Pass is one call's share of a recycling.
 type Pass struct {
 	backend.Recycling
 	// in is the directory that is worked in, in the one that is emptied.
-	in string
+	folder string
 	// Until is when the call ends, and lets others work.
 	Until time.Time
 }
@@ -34,19 +34,19 @@ func Recycle(ctx context.Context, root tree.Dir, wanted Pass) (err error) {
 	if err := checkPlain(ctx, root, wanted.Recycling); err != nil {
 		return err
 	}
-	if wanted.in, err = workplace(ctx, root, wanted.Token); err != nil {
+	if wanted.folder, err = workFolder(ctx, root, wanted.Token); err != nil {
 		return err
 	}
-	mine := wanted.in + "/" + wanted.Token
+	mine := wanted.folder + "/" + wanted.Token
 	if err := tree.EnsureDir(ctx, root, mine, share.OwnerOnly); err != nil {
 		return fmt.Errorf("making directory %s: %w", mine, err)
 	}
 	// Not before it was made: who gave the volume object another token since this one
 	// removes it, or is seen now.
 	if err := wanted.Confirm(ctx); err != nil {
-		return errors.Join(err, wanted.leave(ctx, root))
+		return errors.Join(err, wanted.removeWorkFolders(ctx, root))
 	}
-	err = tree.Within(ctx, root, mine, func(aside tree.Dir) error { return wanted.clearAway(ctx, root, aside) })
+	err = tree.Within(ctx, root, mine, func(aside tree.Dir) error { return wanted.moveAsideAndRemove(ctx, root, aside) })
 	switch {
 	case errors.Is(err, backend.InProgress):
 		return err
@@ -55,10 +55,10 @@ func Recycle(ctx context.Context, root tree.Dir, wanted Pass) (err error) {
 	case err != nil:
 		return fmt.Errorf("removing what is in directory %s: %w", wanted.Path, err)
 	}
-	if err := tree.RemoveFile(ctx, root, wanted.in+"/"+Looked); err != nil {
-		return fmt.Errorf("removing file %s/%s: %w", wanted.in, Looked, err)
+	if err := tree.RemoveFile(ctx, root, wanted.folder+"/"+InspectionFile); err != nil {
+		return fmt.Errorf("removing file %s/%s: %w", wanted.folder, InspectionFile, err)
 	}
-	if err := wanted.leave(ctx, root); err != nil {
+	if err := wanted.removeWorkFolders(ctx, root); err != nil {
 		return err
 	}
 	return checkEmpty(ctx, root, wanted.Recycling)
@@ -67,7 +67,7 @@ func Recycle(ctx context.Context, root tree.Dir, wanted Pass) (err error) {
 // workplace is the directory to work in. Where a tenant made something else of that
 // name, which is to be removed with the rest, it is one of the caller's alone: it is
 // moved and removed by others like all that they find.
-func workplace(ctx context.Context, root tree.Dir, token string) (string, error) {
+func workFolder(ctx context.Context, root tree.Dir, token string) (string, error) {
 	there, err := root.Lookup(ctx, Folder)
 	switch {
 	case err == nil && there.Type != tree.Directory:
@@ -93,21 +93,21 @@ func checkPlain(ctx context.Context, root tree.Dir, wanted backend.Recycling) er
 // clearAway removes what was moved aside, and what others could move more into; then
 // moves all else aside, and removes that. Looking and removing may have taken a while:
 // it is asked once more whether the data is to go.
-func (e Pass) clearAway(ctx context.Context, root, aside tree.Dir) error {
+func (e Pass) moveAsideAndRemove(ctx context.Context, root, aside tree.Dir) error {
 	self, err := aside.Stat(ctx)
 	if err != nil {
 		return err
 	}
-	looking := e.lookBefore(self.UID)
+	inspection := e.newInspection(self.UID)
 	if self.UID != 0 {
-		if err := checkEmptiable(ctx, root, looking); err != nil {
+		if err := checkEmptiable(ctx, root, inspection); err != nil {
 			return err
 		}
 	}
 	err = e.moveAndRemove(ctx, root, aside)
 	if self.UID != 0 && errors.Is(err, tree.ErrUnfinished) {
 		// What is left was looked at: the next call begins with removing.
-		if failed := looking.Done(ctx, root); failed != nil {
+		if failed := inspection.MarkDone(ctx, root); failed != nil {
 			return failed
 		}
 	}
@@ -115,7 +115,7 @@ func (e Pass) clearAway(ctx context.Context, root, aside tree.Dir) error {
 }
 
 func (e Pass) moveAndRemove(ctx context.Context, root, aside tree.Dir) error {
-	err := tree.Within(ctx, root, e.in, func(all tree.Dir) error { return tree.Empty(ctx, all, e.Until, e.Token, Looked) })
+	err := tree.Within(ctx, root, e.folder, func(all tree.Dir) error { return tree.Empty(ctx, all, e.Until, e.Token, InspectionFile) })
 	if err == nil {
 		err = tree.Empty(ctx, aside, e.Until)
 	}
@@ -123,7 +123,7 @@ func (e Pass) moveAndRemove(ctx context.Context, root, aside tree.Dir) error {
 		err = e.Confirm(ctx)
 	}
 	if err == nil {
-		err = tree.MoveAll(ctx, root, e.in, aside, e.Until)
+		err = tree.MoveAll(ctx, root, e.folder, aside, e.Until)
 	}
 	if err == nil {
 		err = tree.Empty(ctx, aside, e.Until)
@@ -133,17 +133,17 @@ func (e Pass) moveAndRemove(ctx context.Context, root, aside tree.Dir) error {
 
 // lookBefore is the look through a directory before it is emptied. Its progress lies
 // where late callers can't write any more, and is that of one claim's data.
-func (e Pass) lookBefore(self uint32) *inspect.Inspection {
-	return &inspect.Inspection{File: e.in + "/" + Looked, Aside: e.in + "/" + e.Token + "-look", Of: e.Data, Self: self, Until: e.Until}
+func (e Pass) newInspection(self uint32) *inspect.Inspection {
+	return &inspect.Inspection{File: e.folder + "/" + InspectionFile, Aside: e.folder + "/" + e.Token + "-look", Of: e.Data, Self: self, Until: e.Until}
 }
 
 // checkEmptiable looks through a directory whose server doesn't let us act as root, so
 // that not half of it is removed.
-func checkEmptiable(ctx context.Context, root tree.Dir, looking *inspect.Inspection) error {
-	err := looking.Through(ctx, root, root)
+func checkEmptiable(ctx context.Context, root tree.Dir, inspection *inspect.Inspection) error {
+	err := inspection.Run(ctx, root, root)
 	if errors.Is(err, fs.ErrPermission) {
 		return backend.Unavailable.Errorf("the directory can't be emptied, and nothing of it was removed: the server makes user %d of root, "+
-			"who isn't allowed to: export it with no_root_squash, or remove the files by hand: %w", looking.Self, err)
+			"who isn't allowed to: export it with no_root_squash, or remove the files by hand: %w", inspection.Self, err)
 	}
 	return err
 }
@@ -160,8 +160,8 @@ func checkEmpty(ctx context.Context, root tree.Dir, wanted backend.Recycling) er
 }
 
 // leave takes away what was made to work in, unless something is in it.
-func (e Pass) leave(ctx context.Context, root tree.Dir) error {
-	for _, path := range []string{e.in + "/" + e.Token, e.in} {
+func (e Pass) removeWorkFolders(ctx context.Context, root tree.Dir) error {
+	for _, path := range []string{e.folder + "/" + e.Token, e.folder} {
 		err := tree.At(ctx, root, path, func(parent tree.Dir, name string) error { return parent.RemoveDir(ctx, name) })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("removing directory %s: %w", path, err)

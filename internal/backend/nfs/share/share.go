@@ -44,7 +44,7 @@ type Limits struct {
 	// Operation is how long the calls of one operation may take together.
 	Operation time.Duration
 	// Turn is how long an operation waits for others on the same server.
-	Turn time.Duration
+	SlotWait time.Duration
 	// Parallel is how many operations may be under way on a server.
 	Parallel int
 }
@@ -56,11 +56,11 @@ func Use[T any](ctx context.Context, s *Share, work func(ctx context.Context, ro
 	ctx, cancel := context.WithTimeout(ctx, s.Operation)
 	defer cancel()
 	var none T
-	if err := s.takeTurn(ctx); err != nil {
+	if err := s.acquireSlot(ctx); err != nil {
 		return none, err
 	}
 	if !s.Uninterruptible {
-		defer s.endTurn()
+		defer s.releaseSlot()
 		return onRoot(ctx, s, work)
 	}
 	type outcome struct {
@@ -69,7 +69,7 @@ func Use[T any](ctx context.Context, s *Share, work func(ctx context.Context, ro
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		defer s.endTurn()
+		defer s.releaseSlot()
 		result, err := onRoot(ctx, s, work)
 		done <- outcome{result, err}
 	}()
@@ -91,8 +91,8 @@ func onRoot[T any](ctx context.Context, s *Share, work func(ctx context.Context,
 	return work(ctx, root)
 }
 
-func (s *Server) takeTurn(ctx context.Context) error {
-	patience := time.NewTimer(s.Turn)
+func (s *Server) acquireSlot(ctx context.Context) error {
+	patience := time.NewTimer(s.SlotWait)
 	defer patience.Stop()
 	select {
 	case s.Slots <- struct{}{}:
@@ -103,4 +103,4 @@ func (s *Server) takeTurn(ctx context.Context) error {
 	return backend.Unavailable.Errorf("%d operations on server %s are under way, and none ends: look whether it answers", cap(s.Slots), s.Name)
 }
 
-func (s *Server) endTurn() { <-s.Slots }
+func (s *Server) releaseSlot() { <-s.Slots }

@@ -17,7 +17,7 @@ func stuckShare(parallel int) (stuck *Share, letGo context.CancelFunc) {
 	stuck = &Share{
 		Server: &Server{
 			Name: "nfs.example.com", Slots: make(chan struct{}, parallel),
-			Limits: Limits{Operation: 100 * time.Millisecond, Turn: 100 * time.Millisecond},
+			Limits: Limits{Operation: 100 * time.Millisecond, SlotWait: 100 * time.Millisecond},
 		},
 		Uninterruptible: true,
 		Open: func(context.Context) (tree.Dir, error) {
@@ -57,7 +57,7 @@ func TestWhatIsStuckInTheKernelIsBounded(t *testing.T) {
 func TestNobodyWaitsForATurnAfterHisContext(t *testing.T) {
 	stuck, letGo := stuckShare(0)
 	defer letGo()
-	stuck.Turn = time.Hour
+	stuck.SlotWait = time.Hour
 	stuck.Operation = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -23,7 +23,7 @@ var ErrChanging = errors.New("it is changed while it is looked through")
 
 // Place is how far a look through a tree is, also for another process. Its zero value is
 // the beginning. It has at most maxDepth steps, whatever the tree.
-type Place struct {
+type Position struct {
 	// Steps lead to the directory that is being listed, from the top on.
 	Steps []Step `json:"steps,omitempty"`
 	// Seen counts the entries that were looked at.
@@ -42,7 +42,7 @@ type Step struct {
 
 // Valid reports whether a place can be gone on from. A file that others can write may
 // say anything.
-func (p *Place) Valid() bool {
+func (p *Position) Valid() bool {
 	if len(p.Steps) > maxDepth || p.Seen < 0 || p.Restarts < 0 {
 		return false
 	}
@@ -58,22 +58,22 @@ func (p *Place) Valid() bool {
 // allowed to remove a directory's content: fs.ErrPermission. It looks maxDepth
 // directories deep. After the time until, it stops between two entries with
 // ErrUnfinished; the next call goes on at the same place, also after any other error.
-func CheckRemovable(ctx context.Context, top Dir, self uint32, at *Place, until time.Time) error {
+func CheckRemovable(ctx context.Context, top Dir, self uint32, at *Position, until time.Time) error {
 	if len(at.Steps) == 0 {
 		at.Steps = []Step{{}}
 	}
 	checking := check{self: self, at: at, until: until}
-	return checking.look(ctx, top, 0)
+	return checking.walk(ctx, top, 0)
 }
 
 type check struct {
 	self  uint32
-	at    *Place
+	at    *Position
 	until time.Time
 }
 
 // look looks through a directory, from where its step says.
-func (c *check) look(ctx context.Context, dir Dir, depth int) error {
+func (c *check) walk(ctx context.Context, dir Dir, depth int) error {
 	if depth+1 < len(c.at.Steps) {
 		// An earlier call ended within.
 		if err := c.enter(ctx, dir, depth+1); err != nil {
@@ -87,10 +87,10 @@ func (c *check) look(ctx context.Context, dir Dir, depth int) error {
 			checked, err = true, c.checkWritable(ctx, dir)
 		}
 		if err == nil {
-			err = c.pass(ctx, dir, entry, depth)
+			err = c.visit(ctx, dir, entry, depth)
 		}
 		if err != nil {
-			return c.beginAnew(err, depth)
+			return c.restart(err, depth)
 		}
 		// Not before: however little time there is, each call gets on.
 		if time.Now().After(c.until) {
@@ -102,9 +102,9 @@ func (c *check) look(ctx context.Context, dir Dir, depth int) error {
 
 // pass looks at one entry. The place is behind it before it is entered: what goes on
 // there later goes on behind it then.
-func (c *check) pass(ctx context.Context, dir Dir, entry Entry, depth int) error {
+func (c *check) visit(ctx context.Context, dir Dir, entry Entry, depth int) error {
 	kind, err := typeOf(ctx, dir, entry)
-	if gone(err) != nil {
+	if ignoreNotExist(err) != nil {
 		return err
 	}
 	c.at.Steps[depth].At = entry.Next
@@ -121,7 +121,7 @@ func (c *check) pass(ctx context.Context, dir Dir, entry Entry, depth int) error
 func (c *check) enter(ctx context.Context, parent Dir, depth int) error {
 	child, err := parent.Open(ctx, string(c.at.Steps[depth].Name))
 	if err == nil {
-		err = c.look(ctx, child, depth)
+		err = c.walk(ctx, child, depth)
 		child.Close()
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -132,7 +132,7 @@ func (c *check) enter(ctx context.Context, parent Dir, depth int) error {
 }
 
 // beginAnew makes of a listing that can't go on one that begins anew, with the next call.
-func (c *check) beginAnew(err error, depth int) error {
+func (c *check) restart(err error, depth int) error {
 	if !errors.Is(err, ErrCursor) && !errors.Is(err, syscall.ESTALE) || depth+1 != len(c.at.Steps) {
 		return err
 	}
@@ -154,16 +154,16 @@ func (c *check) checkWritable(ctx context.Context, dir Dir) error {
 		return err
 	}
 	if !writable || (info.Mode&sticky != 0 && info.UID != c.self) {
-		return fmt.Errorf("%s is a directory of user %d with mode %#o: %w", c.way(), info.UID, info.Mode, fs.ErrPermission)
+		return fmt.Errorf("%s is a directory of user %d with mode %#o: %w", c.path(), info.UID, info.Mode, fs.ErrPermission)
 	}
 	return nil
 }
 
 // way is where the place is, from the top on, for people.
-func (c *check) way() string {
+func (c *check) path() string {
 	way := "."
 	for _, step := range c.at.Steps[1:] {
 		way = path.Join(way, string(step.Name))
 	}
-	return Shown(way)
+	return Printable(way)
 }

@@ -28,7 +28,7 @@ func lookThrough(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int
 	const most = 100_000
 	written := []byte("{}")
 	for range most {
-		at := tree.Place{}
+		at := tree.Position{}
 		must(t, json.Unmarshal(written, &at))
 		if !at.Valid() {
 			t.Fatalf("it goes on at %s", written)
@@ -184,7 +184,7 @@ func (o outdated) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Ent
 func TestALookThroughWhatIsChangedAllTheTimeSaysSoAndEndsLater(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		must(t, os.Mkdir(filepath.Join(folder, "a"), 0o755), os.Mkdir(filepath.Join(folder, "b"), 0o755))
-		at := tree.Place{}
+		at := tree.Position{}
 		err := tree.ErrUnfinished
 		for range 1000 {
 			if err = tree.CheckRemovable(t.Context(), outdated{root}, 0, &at, time.Time{}); !errors.Is(err, tree.ErrUnfinished) {
@@ -216,7 +216,7 @@ func TestWhatWasRefusedIsLookedAtAgainAndThenPassed(t *testing.T) {
 	root, err := mounted.Open(folder)
 	must(t, err)
 	defer root.Close()
-	at := tree.Place{}
+	at := tree.Position{}
 	look := func() error {
 		return tree.Within(t.Context(), weak{root, self}, "volume", func(dir tree.Dir) error {
 			return tree.CheckRemovable(t.Context(), dir, self, &at, time.Now().Add(time.Hour))
@@ -243,7 +243,7 @@ func TestAPlaceThatAnotherWroteIsNotGoneOnFrom(t *testing.T) {
 		"too deep":           `{"steps": [{}` + strings.Repeat(`, {"name": "YQ=="}`, 640) + `]}`,
 		"a number below 0":   `{"seen": -1}`,
 	} {
-		at := tree.Place{}
+		at := tree.Position{}
 		must(t, json.Unmarshal([]byte(text), &at))
 		if at.Valid() {
 			t.Errorf("%s is taken for a place", name)

@@ -108,7 +108,7 @@ func RemoveFile(ctx context.Context, root Dir, path string) error {
 
 // Settle gives the outcome of a call whose answer was lost, once looking told
 // whether it had its effect. If it had none so far, it may still have it.
-func Settle(err error, look func() (done bool, err error)) error {
+func ResolveLost(err error, look func() (done bool, err error)) error {
 	if !errors.Is(err, ErrLost) {
 		return err
 	}

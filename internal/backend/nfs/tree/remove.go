@@ -38,7 +38,7 @@ func RemoveTree(ctx context.Context, parent Dir, name string, until time.Time) e
 	if err := removal.empty(ctx, top, 1); err != nil {
 		return err
 	}
-	return gone(parent.RemoveDir(ctx, name))
+	return ignoreNotExist(parent.RemoveDir(ctx, name))
 }
 
 // removal is one tree that is being removed.
@@ -46,15 +46,15 @@ type removal struct {
 	top   Dir
 	until time.Time
 	// but is what stays of the top.
-	but []string
+	except []string
 }
 
 // empty removes all that a directory holds.
 func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
 	for {
-		entries, err := some(ctx, dir)
+		entries, err := firstEntries(ctx, dir)
 		if depth == 1 {
-			entries = without(entries, r.but...)
+			entries = without(entries, r.except...)
 		}
 		if err != nil || len(entries) == 0 {
 			return err
@@ -75,14 +75,14 @@ func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
 func (r *removal) remove(ctx context.Context, dir Dir, entry Entry, depth int) error {
 	kind, err := typeOf(ctx, dir, entry)
 	if err != nil {
-		return gone(err)
+		return ignoreNotExist(err)
 	}
 	if kind != Directory {
-		return gone(dir.RemoveFile(ctx, entry.Name))
+		return ignoreNotExist(dir.RemoveFile(ctx, entry.Name))
 	}
 	child, err := dir.Open(ctx, entry.Name)
 	if err != nil {
-		return gone(err)
+		return ignoreNotExist(err)
 	}
 	defer child.Close()
 	if depth >= maxDepth {
@@ -91,7 +91,7 @@ func (r *removal) remove(ctx context.Context, dir Dir, entry Entry, depth int) e
 	if err := r.empty(ctx, child, depth+1); err != nil {
 		return err
 	}
-	return gone(dir.RemoveDir(ctx, entry.Name))
+	return ignoreNotExist(dir.RemoveDir(ctx, entry.Name))
 }
 
 // moveToTop moves a directory to the top of the tree, where it is found again. A tenant
@@ -102,7 +102,7 @@ func (r *removal) moveToTop(ctx context.Context, dir Dir, name string) error {
 
 // some lists the first entries of a directory. Always the first: removing moves
 // what a listing would continue with.
-func some(ctx context.Context, dir Dir) ([]Entry, error) {
+func firstEntries(ctx context.Context, dir Dir) ([]Entry, error) {
 	entries := make([]Entry, 0, batch)
 	for entry, err := range dir.List(ctx, Cursor{}) {
 		if err != nil {
@@ -125,7 +125,7 @@ func typeOf(ctx context.Context, dir Dir, entry Entry) (Type, error) {
 }
 
 // gone makes a success of the absence of what was to be removed.
-func gone(err error) error {
+func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -16,12 +16,12 @@ func TestWhatOthersWroteIsCutAndQuotedInMessages(t *testing.T) {
 		"a\u202eb":   `"a\u202eb"`,
 		"\x1b[31mno": `"\x1b[31mno"`,
 	} {
-		if got := tree.Shown(text); got != want {
+		if got := tree.Printable(text); got != want {
 			t.Errorf("%q is shown as %s", text, got)
 		}
 	}
 	for _, long := range []string{strings.Repeat("a", 100_000), strings.Repeat("ö", 100_000), strings.Repeat("\x00", 100_000)} {
-		if got := tree.Shown(long); len(got) > 1000 {
+		if got := tree.Printable(long); len(got) > 1000 {
 			t.Errorf("%d bytes are shown", len(got))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // waiting waits for operations, for all callers: in each zone one list at a time asks for
 // all of them, however many there are.
-type waiting struct {
+type poller struct {
 	mu    sync.Mutex
 	zones map[scope]callers
 }
@@ -34,29 +34,29 @@ type outcome struct {
 	err   error
 }
 
-func newWaiting() *waiting { return &waiting{zones: map[scope]callers{}} }
+func newPoller() *poller { return &poller{zones: map[scope]callers{}} }
 
 // Polled is in how many zones operations are waited for.
 func (k *Clients) Polled() int {
-	k.waiting.mu.Lock()
-	defer k.waiting.mu.Unlock()
-	return len(k.waiting.zones)
+	k.poller.mu.Lock()
+	defer k.poller.mu.Unlock()
+	return len(k.poller.zones)
 }
 
 // await returns an operation once it has ended, or an error where the context ends before.
-func (w *waiting) await(ctx context.Context, c *Client, zone, name string) (*compute.Operation, error) {
+func (w *poller) await(ctx context.Context, c *Client, zone, name string) (*compute.Operation, error) {
 	at, answer := scope{c.compute, c.Project, zone}, make(chan outcome, 1)
-	w.join(ctx, c, at, name, answer)
+	w.add(ctx, c, at, name, answer)
 	select {
 	case got := <-answer:
 		return got.ended, got.err
 	case <-ctx.Done():
-		w.leave(at, name, answer)
+		w.remove(at, name, answer)
 		return nil, ctx.Err()
 	}
 }
 
-func (w *waiting) join(ctx context.Context, c *Client, at scope, name string, answer chan<- outcome) {
+func (w *poller) add(ctx context.Context, c *Client, at scope, name string, answer chan<- outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	here, polled := w.zones[at]
@@ -69,7 +69,7 @@ func (w *waiting) join(ctx context.Context, c *Client, at scope, name string, an
 	here[name] = append(here[name], answer)
 }
 
-func (w *waiting) leave(at scope, name string, answer chan<- outcome) {
+func (w *poller) remove(at scope, name string, answer chan<- outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	here := w.zones[at]
@@ -83,22 +83,22 @@ func (w *waiting) leave(at scope, name string, answer chan<- outcome) {
 }
 
 // poll asks for the operations of a zone until no call waits for any.
-func (w *waiting) poll(ctx context.Context, c *Client, at scope) {
+func (w *poller) poll(ctx context.Context, c *Client, at scope) {
 	tick := time.NewTicker(c.limits.Poll)
 	defer tick.Stop()
 	for range tick.C {
-		names := w.awaited(at)
+		names := w.pending(at)
 		if names == nil {
 			return
 		}
-		for some := range slices.Chunk(names, listedAtOnce) {
-			w.answer(at, some, c.ended(ctx, at.zone, some))
+		for some := range slices.Chunk(names, namesPerList) {
+			w.deliver(at, some, c.ended(ctx, at.zone, some))
 		}
 	}
 }
 
 // awaited are the names of the operations that calls wait for; nil ends the poll.
-func (w *waiting) awaited(at scope) (names []string) {
+func (w *poller) pending(at scope) (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name := range w.zones[at] {
@@ -113,7 +113,7 @@ func (w *waiting) awaited(at scope) (names []string) {
 
 // answer tells the callers of operations that have ended. What isn't known of any is told to
 // all: they know better than this when to ask again.
-func (w *waiting) answer(at scope, names []string, ended map[string]outcome) {
+func (w *poller) deliver(at scope, names []string, ended map[string]outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
@@ -151,10 +151,10 @@ func (c *Client) ended(ctx context.Context, zone string, names []string) map[str
 	}
 	for _, name := range names {
 		if _, known := found[name]; !known {
-			found[name] = outcome{err: errors.Join(errNotHeard, err)}
+			found[name] = outcome{err: errors.Join(errUnknownProgress, err)}
 		}
 	}
 	return found
 }
 
-var errNotHeard = errors.New("how far it is isn't known")
+var errUnknownProgress = errors.New("how far it is isn't known")

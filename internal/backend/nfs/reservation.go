@@ -29,22 +29,22 @@ func ensureReserved(ctx context.Context, root tree.Dir, volume record) error {
 	if err == nil || errors.Is(err, tree.ErrLost) {
 		return err
 	}
-	holder, found, look := findMark(ctx, root, place)
+	holder, found, lookup := findMark(ctx, root, place)
 	switch {
-	case look != nil:
-		return fmt.Errorf("reserving directory %s: %w", volume.Directory, errors.Join(err, look))
+	case lookup != nil:
+		return fmt.Errorf("reserving directory %s: %w", volume.Directory, errors.Join(err, lookup))
 	case holder == volume.mark():
 		return nil
 	case found:
-		return otherVolumes(volume.Directory, holder)
+		return directoryTaken(volume.Directory, holder)
 	default:
 		return fmt.Errorf("reserving directory %s: %w", volume.Directory, err)
 	}
 }
 
-func otherVolumes(directory, holder string) error {
+func directoryTaken(directory, holder string) error {
 	return backend.Conflict.Errorf("directory %s is, is in, or has in it, the directory of another volume (%s): "+
-		"leave that in place, and change nfs.directoryTemplate so that no two claims get the same", directory, tree.Shown(holder))
+		"leave that in place, and change nfs.directoryTemplate so that no two claims get the same", directory, tree.Printable(holder))
 }
 
 func makeMark(ctx context.Context, root tree.Dir, place, text string) error {
@@ -103,7 +103,7 @@ func isReserved(ctx context.Context, root tree.Dir, volume record) (bool, error)
 }
 
 // release gives up the volume's directory.
-func release(ctx context.Context, root tree.Dir, volume record) error {
+func releaseDirectory(ctx context.Context, root tree.Dir, volume record) error {
 	mine, err := isReserved(ctx, root, volume)
 	if err != nil || !mine {
 		return err

@@ -2,18 +2,18 @@ package backend
 
 import "context"
 
-type takenKey struct{}
+type acceptedKey struct{}
 
 // OnTaken returns a context for a call whose caller wants to know when the storage has
 // taken it, and what is left is to wait.
-func OnTaken(ctx context.Context, taken func()) context.Context {
-	return context.WithValue(ctx, takenKey{}, taken)
+func OnAccepted(ctx context.Context, accepted func()) context.Context {
+	return context.WithValue(ctx, acceptedKey{}, accepted)
 }
 
 // Taken says that the storage has taken the call of this context. What is left is to wait
 // for its end, which keeps no other call from being made. It can be repeated.
-func Taken(ctx context.Context) {
-	if taken, wanted := ctx.Value(takenKey{}).(func()); wanted {
-		taken()
+func Accepted(ctx context.Context) {
+	if accepted, wanted := ctx.Value(acceptedKey{}).(func()); wanted {
+		accepted()
 	}
 }

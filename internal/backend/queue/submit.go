@@ -10,19 +10,19 @@ import (
 // ask returns the answer to a call about a volume, now or when the call is repeated. For one
 // volume, or for one volume on one node, one call is open at a time: a different one waits
 // for it to end, and makes its answer void.
-func (q *Queue) ask(ctx context.Context, s *served, c *call) (answer any, err error) {
-	of, by, asked := q.enter(s.target), c.callerOf(s), c.subject
+func (q *Queue) submit(ctx context.Context, s *served, c *call) (answer any, err error) {
+	of, by, requested := q.enter(s.target), c.callerOf(s), c.subject
 	open := of.find(c)
 	open.wakes[by] = s.wake
-	if open.state == begun && open.subject != asked {
+	if open.state == running && open.subject != requested {
 		defer q.mu.Unlock()
 		return nil, backend.Queued.Errorf("waiting for another call for volume %s to end: %s", c.id, open.operation)
 	}
-	open.stay(by)
+	open.addWaiter(by)
 	q.useSlot(of, open, c) //nolint:contextcheck // a call outlives its caller
 	q.mu.Unlock()
 
-	stay := time.NewTimer(callerStays)
+	stay := time.NewTimer(callerWaits)
 	defer stay.Stop()
 	select {
 	case <-open.done:
@@ -32,13 +32,13 @@ func (q *Queue) ask(ctx context.Context, s *served, c *call) (answer any, err er
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	open.leave(by)
+	open.removeWaiter(by)
 	if open.state != ended {
 		return nil, of.unanswered(open)
 	}
 	of.forget(open)
 	// Another caller may have changed the subject before the call began.
-	if open.isVoid() || open.subject != asked {
+	if open.isVoid() || open.subject != requested {
 		s.wake()
 		return nil, of.unanswered(open)
 	}
@@ -48,17 +48,17 @@ func (q *Queue) ask(ctx context.Context, s *served, c *call) (answer any, err er
 // collect returns the error that a call ended with which no caller has had, and whether there
 // is or will be one. A call of the same operation with another subject is waited for, and is
 // none.
-func (q *Queue) collect(s *served, asked subject, about key) (found bool, err error) {
+func (q *Queue) collect(s *served, requested subject, about key) (found bool, err error) {
 	of := q.enter(s.target)
 	defer q.mu.Unlock()
 	open := of.calls[about]
 	switch {
-	case open == nil || open.operation != asked.operation:
+	case open == nil || open.operation != requested.operation:
 		return false, nil
-	case open.state == begun:
-		open.wakes[asked.operation] = s.wake
+	case open.state == running:
+		open.wakes[requested.operation] = s.wake
 		return true, of.unanswered(open)
-	case open.state != ended || open.subject != asked || open.isVoid():
+	case open.state != ended || open.subject != requested || open.isVoid():
 		return false, nil
 	}
 	of.forget(open)
@@ -72,7 +72,7 @@ func (q *Queue) Discard(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, of := range q.queues {
-		if open := of.calls[key{id: id}]; open != nil && (open.state == begun || open.state == ended) {
+		if open := of.calls[key{id: id}]; open != nil && (open.state == running || open.state == ended) {
 			open.outdated = true
 		}
 	}
