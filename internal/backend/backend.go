@@ -1,18 +1,19 @@
-// Package backend is the contract between the reconcilers, which decide when
-// storage is made and removed, and the places where storage comes from, which
-// know how.
+// Package backend is the contract between the reconcilers, which decide when storage is made and
+// removed, and the kinds of storage, which know how.
 //
-// The contract is small: Backend makes and removes volumes; abilities that not
-// every kind of storage has are interfaces of one or two methods, asked for by
-// type assertion. What an error means is told by its ErrorKind, never by its
-// text. Every implementation passes the contract suite in backendtest.
+// The contract is small. Backend makes and removes volumes. Abilities that not every kind of
+// storage has are interfaces of one or two methods, found by type assertion. The ErrorKind says
+// what an error means, never its text. Every implementation passes the contract suite in
+// backendtest.
 package backend
 
 import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -131,9 +132,9 @@ type Volume struct {
 	NodeAffinity *corev1.VolumeNodeAffinity
 }
 
-// VolumeID is the id of the volume of a claim: it is always computed from the
-// claim's UID, never read from what users can write. Attempts are counted from 1; a
-// further one is for storage that can't use an id again once it was undone.
+// VolumeID is the id of a claim's volume. It is always computed from the claim's UID, never read
+// from what users can write. Attempts count from 1: a further one is for storage that can't use
+// an id again after its volume was removed.
 func VolumeID(claim types.UID, attempt int) string {
 	if attempt <= 1 {
 		return "pvc-" + string(claim)
@@ -141,8 +142,51 @@ func VolumeID(claim types.UID, attempt int) string {
 	return fmt.Sprintf("pvc-%s-%d", claim, attempt)
 }
 
-// Check returns an error of kind Invalid, in words for the claim's owner, where
-// a request asks for more than these capabilities.
+// IsVolumeID reports whether an id is that of a claim's first attempt, or of a later one.
+func IsVolumeID(id string, claim types.UID) bool {
+	rest, fits := strings.CutPrefix(id, VolumeID(claim, 1))
+	attempt, later := strings.CutPrefix(rest, "-")
+	return fits && (rest == "" || later && attempt != "" && strings.Trim(attempt, "0123456789") == "")
+}
+
+// Owner is the part of a volume's record that says whose the volume is.
+type Owner struct {
+	ID string `json:"id"`
+	// Cluster is the identity of the cluster: several may use one project, or one share.
+	Cluster string                         `json:"cluster"`
+	Backend string                         `json:"backend"`
+	Claim   stowagev1alpha1.ClaimReference `json:"claim"`
+}
+
+// CheckOwner returns an error of kind Conflict where the record of a volume is not that of this
+// backend of this cluster, or does not fit its id. The volume is what messages call it; quote
+// makes text that others wrote printable.
+func (o Owner) CheckOwner(volume, cluster, backend string, quote func(string) string) error {
+	switch {
+	case o.Cluster != cluster:
+		return Conflict.Errorf("%s belongs to another cluster, with the id %s: it is left alone", volume, quote(o.Cluster))
+	case o.Backend != backend:
+		return Conflict.Errorf("%s belongs to backend %s: it is left alone", volume, quote(o.Backend))
+	case !IsVolumeID(o.ID, o.Claim.UID):
+		return Conflict.Errorf("%s is recorded as volume %s of the claim with uid %s, which doesn't fit: it is left alone", volume, quote(o.ID), quote(string(o.Claim.UID)))
+	}
+	return nil
+}
+
+// CheckClaim returns an error of kind Conflict where a request's id is not one of its claim, or
+// has not the form that the storage takes, and Invalid where no capacity is requested.
+func (r Request) CheckClaim(form *regexp.Regexp) error {
+	switch {
+	case !form.MatchString(r.ID) || !IsVolumeID(r.ID, r.Claim.UID):
+		return Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", r.ID, r.Claim.UID)
+	case r.Capacity.Sign() <= 0:
+		return Invalid.Errorf("the claim asks for %s: ask for more than nothing", r.Capacity.String())
+	}
+	return nil
+}
+
+// Check returns an error of kind Invalid, in words for the claim's owner, where a request exceeds
+// these capabilities.
 func (c Capabilities) Check(request Request) error {
 	for _, mode := range request.AccessModes {
 		if !slices.Contains(c.AccessModes, mode) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// outcome tells what the agent said: nil where the volume was made.
+// outcome is what the agent reported: nil where the volume was made.
 func outcome(volume *stowagev1alpha1.LocalVolume) error {
 	provisioned := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 	if provisioned == nil {
@@ -26,7 +26,7 @@ func outcome(volume *stowagev1alpha1.LocalVolume) error {
 	return kindOf(provisioned.Reason).Errorf("node %s: %s", volume.Spec.NodeName, provisioned.Message)
 }
 
-// kindOf is what a reason of the agent means.
+// kindOf is the kind of error that a reason of the agent means.
 func kindOf(reason string) backend.ErrorKind {
 	kind := map[string]backend.ErrorKind{
 		stowagev1alpha1.ReasonExhausted:       backend.Exhausted,
@@ -38,6 +38,15 @@ func kindOf(reason string) backend.ErrorKind {
 	return cmp.Or(kind, backend.InProgress)
 }
 
-func changedMeanwhile(id string) error {
-	return backend.InProgress.Errorf("LocalVolume %s was changed meanwhile: it is looked at again", id)
+// lastMessage is the latest report about a volume that is being removed: that its node is gone, or
+// what the agent reported, if it did.
+func lastMessage(volume *stowagev1alpha1.LocalVolume) string {
+	if gone := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition); gone != nil {
+		return ": " + gone.Message
+	}
+	ready := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Message == "" {
+		return ""
+	}
+	return ": " + ready.Message
 }

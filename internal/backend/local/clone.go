@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// asCopy makes a new LocalVolume one that begins as a copy of another: on its node, in
-// its folder and of its kind, whatever the backend makes now.
+// setSource makes a new LocalVolume a copy of another: on its node, in its folder and of its kind,
+// whatever the backend makes now.
 func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) error {
 	source, err := b.source(ctx, request)
 	if err != nil {
@@ -28,14 +28,13 @@ func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.Lo
 	volume.Spec.Source = source.Name
 	volume.Spec.NodeName, volume.Spec.Path = source.Spec.NodeName, source.Spec.Path
 	volume.Spec.Layout, volume.Spec.FSType, volume.Spec.Allocation = source.Spec.Layout, source.Spec.FSType, source.Spec.Allocation
-	// A growth that its claim doesn't tell of yet is in it all the same.
+	// The source may have grown by more than its claim says yet.
 	volume.Spec.Capacity = roundUp(volume, larger(request.Capacity, ptr.Deref(source.Status.Capacity, request.Capacity)))
 	return nil
 }
 
-// source reads the volume that is to be copied, live. What neither was made for the claim
-// that is named, nor given to it, is a Conflict: nobody gets at the data of others by an
-// id.
+// source reads the volume to copy, live. A volume that was neither made for the named claim nor
+// bound to it is a Conflict: an id alone gives no access to the data of others.
 func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.LocalVolume, error) {
 	id, claim := request.Source.ID, request.Source.Claim
 	if id == "" {
@@ -61,9 +60,9 @@ func (b *localBackend) source(ctx context.Context, request backend.Request) (*st
 	return source, checkCopyable(source, request)
 }
 
-// checkGiven says whether a volume that was made for another claim was given to this
-// one: restored, after that other was deleted. Its volume object says so, which users
-// can't write. It is read live.
+// checkBound checks that a volume that was made for another claim is bound to this one: restored
+// after the other claim was deleted. Its PersistentVolume, which users can't write, proves it. It
+// is read live.
 func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.LocalVolume, claim stowagev1alpha1.ClaimReference) error {
 	pv := &corev1.PersistentVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: source.Name}, pv)
@@ -83,7 +82,7 @@ func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.L
 	return nil
 }
 
-// checkCopyable says whether a volume holds what can be copied.
+// checkCopyable returns an error where a volume holds nothing that can be copied.
 func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request) error {
 	ready := meta.FindStatusCondition(source.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {
@@ -102,8 +101,8 @@ func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request)
 	return nil
 }
 
-// checkBeside says whether the claim's volume can be where its source is. Nothing is
-// copied from one node to another.
+// checkSameNode checks that the claim's volume can be on the node of its source. Nothing is copied
+// from one node to another.
 func (b *localBackend) checkSameNode(ctx context.Context, request backend.Request, source *stowagev1alpha1.LocalVolume) error {
 	lies := source.Spec.NodeName
 	if request.Node != nil && request.Node.Name != lies {

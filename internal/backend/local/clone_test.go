@@ -57,7 +57,7 @@ func TestACopyWithoutRoomIsGivenUpWhereThePodMoves(t *testing.T) {
 	cluster.say(t, "2", metav1.ConditionFalse, stowagev1alpha1.ReasonExhausted, "no room")
 	request.Node = Node("node-1")
 	_, err := disks.Provision(t.Context(), request)
-	expectError(t, err, backend.InProgress, "waiting for node node-2 to let go")
+	expectError(t, err, backend.InProgress, "waiting for node node-2 to release")
 	cluster.actAsAgent(t.Context())
 	_, err = disks.Provision(t.Context(), request)
 	expectError(t, err, backend.WrongNode, "lies on node node-2")

@@ -2,15 +2,12 @@ package local
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -18,20 +15,15 @@ import (
 
 var _ backend.Expander = (*localBackend)(nil)
 
-// Expand asks the node's agent for more room, then waits for its answer. What has
-// no room stays asked for, until less is. It reads live: that a volume isn't there
-// ends all trying.
+// Expand requests more room from the node's agent, then waits for its answer. A request without
+// room stands until a smaller one replaces it. It reads live: NotFound ends all repeats.
 func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	volume := &stowagev1alpha1.LocalVolume{}
-	err := b.Live.Get(ctx, client.ObjectKey{Name: id}, volume)
+	volume, err := b.ownVolume(ctx, id)
 	switch {
-	case apierrors.IsNotFound(err):
-		return backend.Expansion{}, backend.NotFound.Errorf("there is no LocalVolume %s: its data is gone, or was never made", id)
 	case err != nil:
-		return backend.Expansion{}, fmt.Errorf("reading LocalVolume %s: %w", id, err)
-	case !strings.HasPrefix(id, backend.VolumeID(volume.Spec.ClaimRef.UID, 1)) || volume.Spec.Backend != b.name:
-		return backend.Expansion{}, backend.Conflict.Errorf("LocalVolume %s belongs to backend %s and the claim with uid %s: it is left as it is",
-			id, volume.Spec.Backend, volume.Spec.ClaimRef.UID)
+		return backend.Expansion{}, err
+	case volume == nil:
+		return backend.Expansion{}, backend.NotFound.Errorf("there is no LocalVolume %s: its data is gone, or was never made", id)
 	case !volume.DeletionTimestamp.IsZero():
 		return backend.Expansion{}, backend.Conflict.Errorf("LocalVolume %s is being deleted: it doesn't grow", id)
 	}
@@ -52,28 +44,21 @@ func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.
 	return backend.Expansion{}, explainPending(volume)
 }
 
-// ask has the LocalVolume ask for a capacity, be it more or less than before. The
-// resourceVersion keeps what the agent gives meanwhile, and two who ask, apart.
+// requestCapacity sets the capacity that the LocalVolume requests, more or less than before.
 func (b *localBackend) requestCapacity(ctx context.Context, volume *stowagev1alpha1.LocalVolume, capacity resource.Quantity) error {
 	if volume.Spec.Capacity.Cmp(capacity) == 0 {
 		return nil
 	}
 	before := volume.DeepCopy()
 	volume.Spec.Capacity = capacity
-	err := b.Client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsConflict(err):
-		return backend.InProgress.Errorf("LocalVolume %s was changed meanwhile: it is asked again", volume.Name)
-	case apierrors.IsInvalid(err):
-		return backend.Invalid.Errorf("asking for %s for LocalVolume %s: %w", capacity.String(), volume.Name, err)
-	default:
-		return fmt.Errorf("asking for %s for LocalVolume %s: %w", capacity.String(), volume.Name, err)
+	err := b.patch(ctx, before, volume, "requesting capacity "+capacity.String())
+	if apierrors.IsInvalid(err) {
+		return backend.Invalid.Errorf("%w", err)
 	}
+	return err
 }
 
-// whyNotGrown tells what the agent said of the capacity that is asked for now.
+// explainPending is what the agent reported about the capacity that is requested now.
 func explainPending(volume *stowagev1alpha1.LocalVolume) error {
 	granted := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.GrantedCondition)
 	ready := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)

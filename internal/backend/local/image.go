@@ -14,8 +14,8 @@ import (
 // sectorBytes is the unit of a block device: the size of an image is a multiple.
 const sectorBytes = 512
 
-// asImage says in a new LocalVolume what its image is to be like, if it is one. An fsType
-// is chosen in place of the backend's.
+// setImage sets allocation and file system of a new LocalVolume, if it is an image. An fsType
+// replaces the backend's.
 func (b *localBackend) setImage(volume *stowagev1alpha1.LocalVolume, fsType string) {
 	if volume.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return
@@ -26,7 +26,7 @@ func (b *localBackend) setImage(volume *stowagev1alpha1.LocalVolume, fsType stri
 	}
 }
 
-// mostCapacity is what the API of LocalVolumes allows.
+// maxCapacity is what the API of LocalVolumes allows.
 var maxCapacity = resource.MustParse("4Ei")
 
 // checkSize refuses more than the API of LocalVolumes allows.
@@ -37,8 +37,8 @@ func checkSize(asked resource.Quantity) error {
 	return nil
 }
 
-// possible is the least capacity that a volume can have, and that is no less than
-// what is asked for. What can't be rounded up any more is more than the API allows.
+// roundUp is the least capacity that a volume can have and that is no less than the request. What
+// can't be rounded up is more than the API allows.
 func roundUp(volume *stowagev1alpha1.LocalVolume, asked resource.Quantity) resource.Quantity {
 	whole := asked.Value()
 	if over := whole % sectorBytes; volume.Spec.Layout == stowagev1alpha1.LayoutImage && over > 0 && whole <= math.MaxInt64-sectorBytes {
@@ -52,7 +52,7 @@ func roundUp(volume *stowagev1alpha1.LocalVolume, asked resource.Quantity) resou
 	return rounded
 }
 
-// growsOnNode says whether a volume holds a file system that its node has to grow.
+// growsOnNode reports whether a volume holds a file system that its node has to grow.
 func growsOnNode(volume *stowagev1alpha1.LocalVolume) bool {
 	return volume.Spec.Layout == stowagev1alpha1.LayoutImage && volume.Spec.VolumeMode != corev1.PersistentVolumeBlock
 }

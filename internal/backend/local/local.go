@@ -48,9 +48,10 @@ type localBackend struct {
 
 var _ backend.Prober = (*localBackend)(nil)
 
+// Capabilities are those of directories, or of images, on one node's disk.
 func (b *localBackend) Capabilities() backend.Capabilities {
 	can := backend.Capabilities{
-		// A volume is on one node, and who mounts there keeps it to one pod.
+		// A volume is on one node; the node side restricts it to one pod.
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
 		Advisory:    true,

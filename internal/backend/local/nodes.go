@@ -13,10 +13,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// forReading lists what is read and never changed, as the cache has it now. To wait for
-// it to have every volume that was asked for just before would hold up each of many that
-// are asked for at once; the agent, which knows, has those moved for which there is no
-// room.
+// forReading lists from the cache, for reading only. Waiting until the cache has every LocalVolume
+// that was just written would delay each of many requests. The agent knows the room: volumes
+// without any are rescheduled.
 var forReading = []client.ListOption{client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
 
 // allowedNodes lists the backend's nodes on which the claim's class allows volumes.
@@ -36,7 +35,7 @@ func (b *localBackend) allowedNodes(ctx context.Context, request backend.Request
 	return nodes, nil
 }
 
-// nodes lists those that belong to the backend and aren't on their way out.
+// nodes lists the nodes that belong to the backend and aren't being deleted.
 func (b *localBackend) nodes(ctx context.Context) ([]corev1.Node, error) {
 	list := &corev1.NodeList{}
 	if err := b.Client.List(ctx, list, append(forReading, client.MatchingLabels(b.spec.NodeSelector))...); err != nil {

@@ -4,15 +4,16 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// choose picks the node of a new volume: the one that the claim's pod was placed
-// on, or else the Ready node of the backend that has most room. Whether there is room
-// is the agent's to say in the end: it alone sees the disk.
+// chooseNode picks the node of a new volume: the node of the claim's pod, or else the backend's
+// Ready node with most room. The agent decides in the end whether there is room: it alone sees the
+// disk.
 func (b *localBackend) chooseNode(ctx context.Context, request backend.Request) (string, error) {
 	if request.Node != nil {
 		if !b.matches(request.Node) {
@@ -25,26 +26,32 @@ func (b *localBackend) chooseNode(ctx context.Context, request backend.Request) 
 	if err != nil {
 		return "", err
 	}
-	places, err := b.candidates(ctx, nodes, request.ID)
+	candidates, err := b.candidates(ctx, nodes, request.ID)
 	if err != nil {
 		return "", err
 	}
-	if len(places) == 0 {
+	if len(candidates) == 0 {
 		disks, err := b.disks(ctx)
 		if err != nil {
 			return "", err
 		}
 		return "", b.checkDisks(nodes, disks)
 	}
-	if at := slices.IndexFunc(places, func(place candidate) bool { return place.room >= request.Capacity.Value() }); at >= 0 {
-		return places[at].node, nil
-	}
-	return "", exhausted(request.Capacity, places)
+	return firstWithRoom(candidates, request.Capacity)
 }
 
-// chooseOther picks another node for a volume for which its node has no room, as the
-// node's agent said and as its numbers say, too: where those disagree, one of them is
-// old, and the volume stays.
+// firstWithRoom returns the first node with room, or an error of kind Exhausted.
+func firstWithRoom(candidates []candidate, capacity resource.Quantity) (string, error) {
+	for _, each := range candidates {
+		if each.room >= capacity.Value() {
+			return each.node, nil
+		}
+	}
+	return "", exhausted(capacity, candidates)
+}
+
+// chooseOtherNode picks another node for a volume without room on its node. Both the agent's answer
+// and its LocalDisk must say so: if they disagree, one of them is old, and the volume stays.
 func (b *localBackend) chooseOtherNode(ctx context.Context, request backend.Request, has string, refusal error) (string, error) {
 	if request.Node != nil {
 		if request.Node.Name == has {
@@ -56,18 +63,16 @@ func (b *localBackend) chooseOtherNode(ctx context.Context, request backend.Requ
 	if err != nil {
 		return "", refusal
 	}
-	places, err := b.candidates(ctx, nodes, request.ID)
+	candidates, err := b.candidates(ctx, nodes, request.ID)
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(places, func(place candidate) bool { return place.node == has && place.room >= request.Capacity.Value() }) {
+	if slices.ContainsFunc(candidates, func(each candidate) bool { return each.node == has && each.room >= request.Capacity.Value() }) {
 		return "", refusal
 	}
-	if at := slices.IndexFunc(places, func(place candidate) bool { return place.room >= request.Capacity.Value() }); at >= 0 {
-		return places[at].node, nil
-	}
-	if len(places) < 2 {
+	node, err := firstWithRoom(candidates, request.Capacity)
+	if err != nil && len(candidates) < 2 {
 		return "", refusal
 	}
-	return "", exhausted(request.Capacity, places)
+	return node, err
 }

@@ -17,8 +17,7 @@ import (
 // counts as a fault.
 const reportTime = time.Minute
 
-// Probe finds no fault where the backend has nodes, and volumes can be made on the
-// disks of all of them.
+// Probe succeeds where the backend has nodes, and volumes can be made on the disks of all of them.
 func (b *localBackend) Probe(ctx context.Context) error {
 	nodes, err := b.nodes(ctx)
 	if err != nil {
@@ -34,26 +33,26 @@ func (b *localBackend) Probe(ctx context.Context) error {
 	return b.checkDisks(nodes, disks)
 }
 
-// checkDisks tells of the disks on which no volumes can be made.
+// checkDisks returns an error that lists the disks on which no volumes can be made.
 func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowagev1alpha1.LocalDisk) error {
-	var troubles []string
+	var problems []string
 	reported := false
 	for _, node := range nodes {
 		switch disk := disks[node.Name]; {
 		case disk != nil && isReported(disk):
 			reported = true
 			if ready := meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.ReadyCondition); ready.Status != metav1.ConditionTrue {
-				troubles = append(troubles, fmt.Sprintf("node %s: %s", node.Name, ready.Message))
+				problems = append(problems, fmt.Sprintf("node %s: %s", node.Name, ready.Message))
 			}
 		case disk != nil && time.Since(disk.CreationTimestamp.Time) > reportTime:
-			troubles = append(troubles, fmt.Sprintf("node %s: its agent has not said how its disk is: see whether it runs", node.Name))
+			problems = append(problems, fmt.Sprintf("node %s: its agent has not reported about its disk: see whether it runs", node.Name))
 		}
 	}
 	switch {
-	case len(troubles) > 0:
-		return backend.Unavailable.Errorf("%d of %d nodes can't make volumes: %s", len(troubles), len(nodes), joinFirst(troubles))
+	case len(problems) > 0:
+		return backend.Unavailable.Errorf("%d of %d nodes can't make volumes: %s", len(problems), len(nodes), joinFirst(problems))
 	case !reported:
-		return backend.Unavailable.Errorf("waiting for the agents of the backend's %d nodes to say how their disks are", len(nodes))
+		return backend.Unavailable.Errorf("waiting for the agents of the backend's %d nodes to report about their disks", len(nodes))
 	default:
 		return nil
 	}

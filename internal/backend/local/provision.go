@@ -15,9 +15,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Provision writes the LocalVolume, then waits for the node's agent. A volume
-// that has no room stays asked for, unless another node has: the agent makes it when
-// there is room.
+// Provision writes the LocalVolume, then waits for the node's agent. A volume without room stays
+// requested, unless another node has room: the agent makes it when there is room.
 func (b *localBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
 	volume := &stowagev1alpha1.LocalVolume{}
 	err := b.Client.Get(ctx, client.ObjectKey{Name: request.ID}, volume)
@@ -38,7 +37,7 @@ func (b *localBackend) Provision(ctx context.Context, request backend.Request) (
 	}
 	if err := outcome(volume); err != nil {
 		if request.Unwanted {
-			// That it is asked for is known: its deletion ends whatever its agent does.
+			// The LocalVolume exists, so its deletion ends whatever its agent does.
 			return nil, backend.Invalid.Errorf("volume %s isn't made any further: %w", volume.Name, err)
 		}
 		if errors.Is(err, backend.Exhausted) {
@@ -49,7 +48,7 @@ func (b *localBackend) Provision(ctx context.Context, request backend.Request) (
 	return b.made(ctx, volume)
 }
 
-// create asks a node's agent for a volume.
+// create creates the LocalVolume, by which a node's agent makes the volume.
 func (b *localBackend) create(ctx context.Context, request backend.Request) error {
 	if err := checkSize(request.Capacity); err != nil {
 		return err
@@ -67,7 +66,7 @@ func (b *localBackend) create(ctx context.Context, request backend.Request) erro
 	return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", volume.Spec.NodeName, request.ID)
 }
 
-// settle says on which node a new volume is to be, and of what kind.
+// place sets the node and the kind of a new volume.
 func (b *localBackend) place(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) (err error) {
 	if request.Source != nil {
 		return b.setSource(ctx, volume, request)
@@ -78,7 +77,7 @@ func (b *localBackend) place(ctx context.Context, volume *stowagev1alpha1.LocalV
 	return err
 }
 
-// newVolume is what a request asks for, on no node yet.
+// newVolume is the volume of a request, on no node yet.
 func (b *localBackend) newVolume(request backend.Request) *stowagev1alpha1.LocalVolume {
 	volume := &stowagev1alpha1.LocalVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -95,17 +94,17 @@ func (b *localBackend) newVolume(request backend.Request) *stowagev1alpha1.Local
 			ClaimRef:         request.Claim,
 		},
 	}
-	// The finalizer is there from the start: the agent may make the directory
-	// before anybody could add it.
+	// The finalizer is there from the start: added later, it could come after the agent made the
+	// directory.
 	controllerutil.AddFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
 	return volume
 }
 
-// move gives up a volume for which its node has no room, because its pod was placed on
-// another, or another has room: nothing was made, and the next call asks that node.
+// reschedule deletes a LocalVolume without room on its node if the pod was placed on another node,
+// or another has room. Nothing was made; the next call requests it on that node.
 func (b *localBackend) reschedule(ctx context.Context, request backend.Request, volume *stowagev1alpha1.LocalVolume, refusal error) error {
 	if volume.Spec.Source != "" && request.Node == nil {
-		// What it is to be a copy of lies on no other node.
+		// The source of a copy is on no other node.
 		return refusal
 	}
 	node, err := b.chooseOtherNode(ctx, request, volume.Spec.NodeName, refusal)
@@ -115,19 +114,20 @@ func (b *localBackend) reschedule(ctx context.Context, request backend.Request, 
 	if err := b.markForDeletion(ctx, volume); err != nil {
 		return err
 	}
-	return backend.InProgress.Errorf("waiting for node %s to let go of volume %s, which goes to node %s", volume.Spec.NodeName, volume.Name, node)
+	return backend.InProgress.Errorf("waiting for node %s to release volume %s, which goes to node %s", volume.Spec.NodeName, volume.Name, node)
 }
 
+// made is the volume of a LocalVolume that its agent has made.
 func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*backend.Volume, error) {
 	if volume.Status.Capacity == nil {
-		return nil, backend.InProgress.Errorf("waiting for the agent of node %s to say how much volume %s has", volume.Spec.NodeName, volume.Name)
+		return nil, backend.InProgress.Errorf("waiting for the agent of node %s to report the capacity of volume %s", volume.Spec.NodeName, volume.Name)
 	}
 	node := &corev1.Node{}
 	if err := b.Client.Get(ctx, client.ObjectKey{Name: volume.Spec.NodeName}, node); err != nil {
 		return nil, fmt.Errorf("reading node %s: %w", volume.Spec.NodeName, err)
 	}
-	place := node.Labels[stowagev1alpha1.TopologyNodeLabel]
-	if place == "" {
+	topology := node.Labels[stowagev1alpha1.TopologyNodeLabel]
+	if topology == "" {
 		return nil, backend.Unavailable.Errorf("node %s has no label %s: is the node agent registered there?",
 			node.Name, stowagev1alpha1.TopologyNodeLabel)
 	}
@@ -139,18 +139,6 @@ func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVo
 		},
 		Capacity:     *volume.Status.Capacity,
 		FSType:       volume.Spec.FSType,
-		NodeAffinity: only(place),
+		NodeAffinity: backend.AffinityToLabel(stowagev1alpha1.TopologyNodeLabel, topology),
 	}, nil
-}
-
-func only(place string) *corev1.VolumeNodeAffinity {
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key:      stowagev1alpha1.TopologyNodeLabel,
-				Operator: corev1.NodeSelectorOpIn,
-				Values:   []string{place},
-			}},
-		}},
-	}}
 }

@@ -110,7 +110,7 @@ func TestAVolumeIsNotRetainedByAReadFromBeforeItsAgentBegan(t *testing.T) {
 
 	_, err = backend.Retain(t.Context(), late, id)
 
-	expectError(t, err, backend.InProgress, "looked at again")
+	expectError(t, err, backend.InProgress, "read again")
 	if volume := cluster.volume(t, "1"); !volume.Spec.RemoveData || volume.Labels[stowagev1alpha1.RetainedLabel] != "" {
 		t.Error("it was retained")
 	}
@@ -131,7 +131,7 @@ func TestALeaderThatReadBeforeItWasRetainedDoesNotCondemnAVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	expectError(t, late.Delete(t.Context(), request.ID), backend.InProgress, "looked at again")
+	expectError(t, late.Delete(t.Context(), request.ID), backend.InProgress, "read again")
 
 	if volume := cluster.volume(t, "1"); volume.Spec.RemoveData || !volume.DeletionTimestamp.IsZero() {
 		t.Error("it was condemned")

@@ -20,7 +20,7 @@ import (
 // mostNamed is how many nodes a message names; the others are counted.
 const maxNamed = 5
 
-// place is a node on which a volume could be made.
+// candidate is a node on which a volume could be made.
 type candidate struct {
 	node string
 	// unready is 1 for a node that doesn't report Ready, else 0.
@@ -29,9 +29,9 @@ type candidate struct {
 	room int64
 }
 
-// places tells what room the nodes have whose disks are Ready, that with most of it
-// first. What was asked of a node counts, made or not, but for one volume.
-func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, but string) ([]candidate, error) {
+// candidates returns the nodes with Ready disks and their room, most room first. All that was
+// requested on a node counts, made or not, except for one volume.
+func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, except string) ([]candidate, error) {
 	disks, err := b.disks(ctx)
 	if err != nil {
 		return nil, err
@@ -40,32 +40,32 @@ func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, but 
 	if err := b.Client.List(ctx, volumes, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
 		return nil, fmt.Errorf("listing the volumes of backend %s: %w", b.name, err)
 	}
-	asked, unmade := map[string]int64{}, map[string]int64{}
+	requested, unmade := map[string]int64{}, map[string]int64{}
 	for i := range volumes.Items {
 		volume := &volumes.Items[i]
-		if volume.Name == but {
+		if volume.Name == except {
 			continue
 		}
-		asked[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
+		requested[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
 		if !meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition) {
 			unmade[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
 		}
 	}
-	var places []candidate
+	var found []candidate
 	for _, node := range nodes {
 		disk := disks[node.Name]
 		if disk == nil || !meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
 			continue
 		}
-		// The agent's number is a moment old: it may not know yet what was asked of it.
+		// The agent's report is a moment old: it may not include the latest requests.
 		room := min(bytes(disk.Status.Available)-unmade[node.Name],
-			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-asked[node.Name])
-		places = append(places, candidate{node: node.Name, unready: unready(node), room: max(0, room)})
+			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-requested[node.Name])
+		found = append(found, candidate{node: node.Name, unready: unready(node), room: max(0, room)})
 	}
-	slices.SortFunc(places, func(a, b candidate) int {
+	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.unready, b.unready), cmp.Compare(b.room, a.room), cmp.Compare(a.node, b.node))
 	})
-	return places, nil
+	return found, nil
 }
 
 // disks are the LocalDisks of the backend, by node.
@@ -81,19 +81,19 @@ func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.L
 	return disks, nil
 }
 
-// exhausted names the nodes that have too little room. How much each has stands in its
-// LocalDisk alone: the text is written to each claim that waits, again with each change.
-func exhausted(wanted resource.Quantity, places []candidate) error {
-	nodes := make([]string, 0, len(places))
-	for _, place := range places {
-		nodes = append(nodes, place.node)
+// exhausted names the nodes with too little room, without numbers. Each pending claim gets the
+// text, so a text with numbers would be written to all of them again with each change.
+func exhausted(capacity resource.Quantity, candidates []candidate) error {
+	nodes := make([]string, 0, len(candidates))
+	for _, each := range candidates {
+		nodes = append(nodes, each.node)
 	}
 	slices.Sort(nodes)
 	return backend.Exhausted.Errorf("none of %d nodes has room for %s (%s): delete claims, or add a node or a disk; "+
-		"kubectl get localdisks shows what each has", len(places), wanted.String(), joinFirst(nodes))
+		"kubectl get localdisks shows what each has", len(candidates), capacity.String(), joinFirst(nodes))
 }
 
-// named joins the first few of what may be thousands, and counts the rest.
+// joinFirst joins the first few of what may be thousands, and counts the rest.
 func joinFirst(all []string) string {
 	if len(all) <= maxNamed {
 		return strings.Join(all, "; ")
