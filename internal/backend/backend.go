@@ -159,16 +159,16 @@ type Owner struct {
 }
 
 // CheckOwner returns an error of kind Conflict where the record of a volume is not that of this
-// backend of this cluster, or does not fit its id. The volume is what messages call it; quote
-// makes text that others wrote printable.
-func (o Owner) CheckOwner(volume, cluster, backend string, quote func(string) string) error {
+// backend of this cluster, or does not fit its id. The volume is what messages call it. Others may
+// have written the record: messages quote it, and cut it.
+func (o Owner) CheckOwner(volume, cluster, backend string) error {
 	switch {
 	case o.Cluster != cluster:
-		return Conflict.Errorf("%s belongs to another cluster, with the id %s: it is left alone", volume, quote(o.Cluster))
+		return Conflict.Errorf("%s belongs to another cluster, with the id %.200q: it is left alone", volume, o.Cluster)
 	case o.Backend != backend:
-		return Conflict.Errorf("%s belongs to backend %s: it is left alone", volume, quote(o.Backend))
+		return Conflict.Errorf("%s belongs to backend %.200q: it is left alone", volume, o.Backend)
 	case !IsVolumeID(o.ID, o.Claim.UID):
-		return Conflict.Errorf("%s is recorded as volume %s of the claim with uid %s, which doesn't fit: it is left alone", volume, quote(o.ID), quote(string(o.Claim.UID)))
+		return Conflict.Errorf("%s is recorded as that of the claim with uid %.200q, which doesn't fit: it is left alone", volume, o.Claim.UID)
 	}
 	return nil
 }

@@ -127,3 +127,14 @@ func TestWhatIsMoreThanCanBeCountedIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAnIdIsAClaimsOrNot(t *testing.T) {
+	for id, want := range map[string]bool{
+		"pvc-a": true, "pvc-a-2": true, "pvc-a-10": true,
+		"pvc-ab": false, "pvc-a-b": false, "pvc-a-": false, "pvc-a-2-3": false, "pvc-b": false, "": false,
+	} {
+		if got := backend.IsVolumeID(id, "a"); got != want {
+			t.Errorf("%q: %v", id, got)
+		}
+	}
+}

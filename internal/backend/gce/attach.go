@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// attach finds the disk attached, or attaches it under its own name.
+// attach attaches the disk under its own name, unless it is attached.
 func (b *gceBackend) attach(ctx context.Context, c *cloud.Client, request backend.AttachRequest) (backend.Attachment, error) {
 	at, err := b.instanceOf(request.Node)
 	if err != nil {
@@ -38,8 +38,8 @@ func attachmentOf(as cloud.AttachOptions, at cloud.InstanceRef) backend.Attachme
 	}}
 }
 
-// instanceOf is where a node's instance is. A node that isn't known to have one gets no
-// disk: another machine may have its name.
+// instanceOf is the instance of a node. A node without a provider's id gets no disk: another
+// machine may have its name.
 func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.InstanceRef, error) {
 	at, readable := cloud.ParseProviderID(node.ProviderID)
 	switch {
@@ -53,7 +53,7 @@ func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.InstanceRef, e
 	return at, nil
 }
 
-// diskFor finds the disk where the instance is, and tells where it is if it isn't there.
+// diskFor finds the disk in the instance's zone. A disk in another zone is an error that names it.
 func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backend.AttachRequest, at cloud.InstanceRef) (*cloud.Disk, error) {
 	if !validID.MatchString(request.ID) {
 		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", request.ID)
@@ -82,9 +82,9 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backe
 	return found, nil
 }
 
-// isAttached looks for the volume's disk at a node's instance, by the disk's path: labels
-// that somebody replaced hide it from lists. Where nobody knows the instance, a disk that
-// any instance has may be the node's.
+// isAttached looks for the volume's disk at a node's instance, by the disk's path: replaced labels
+// would hide it from lists. If the instance is unknown, a disk that any instance has may be the
+// node's.
 func (b *gceBackend) isAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
 	has, err := c.AttachedTo(ctx, node, func(on *cloud.Instance) string { return c.DiskPath(on.At.Zone, id) })
 	if err != nil || has != nil || node.ProviderID != "" {

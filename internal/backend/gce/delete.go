@@ -13,8 +13,8 @@ func (b *gceBackend) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// delete removes each disk of the name that is ours: a backend whose zones were changed
-// while a call was under way may have begun two.
+// delete removes each of our disks with that name: there may be two if the backend's zones changed
+// during a call.
 func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) error {
 	if !validID.MatchString(id) {
 		return backend.Conflict.Errorf("%q is no id of a volume: nothing is deleted for it", id)
@@ -24,7 +24,7 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 		return err
 	}
 	if len(found) == 0 {
-		// What was begun when it was looked for may be there now.
+		// A disk that was being inserted during the first read may be there now.
 		if err := c.CheckNoInsert(ctx, id, c.Zones...); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 // existingID is the path of a zone's disk.
 var existingID = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/zones/([a-z][a-z0-9-]{0,62})/disks/([a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`)
 
-// attachExisting attaches a disk that Stowage didn't make to the node's instance, under a
-// device name that no other program gives.
+// attachExisting attaches a disk that Stowage didn't make to the node's instance, under a device
+// name that no other program uses.
 func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, request backend.AttachRequest) (backend.Attachment, error) {
 	if !b.spec.existing {
 		return backend.Attachment{}, backend.Invalid.Errorf("backend %s isn't for disks that it didn't make: set gce.existingDisks to have %s attached",
@@ -42,8 +42,8 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 	return attachmentOf(as, at), nil
 }
 
-// existingDisk finds a disk that can be attached, and that is none of Stowage's: those have
-// volumes of their own, by which it is known who uses them.
+// existingDisk finds a disk that can be attached, and that isn't Stowage's: Stowage's disks have
+// volumes of their own, which record their users.
 func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted cloud.InstanceRef) (*cloud.Disk, error) {
 	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
 	switch {
@@ -61,8 +61,8 @@ func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted c
 	return found, nil
 }
 
-// detachExisting takes a disk from the node's instance if attachExisting attached it. The
-// device name tells: it is made of the disk's path, and no other program gives it.
+// detachExisting detaches a disk from the node's instance if attachExisting attached it. The device
+// name proves it: it is made of the disk's path, and no other program uses it.
 func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) error {
 	wanted, err := b.diskRefOf(id)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wa
 		return err
 	}
 	if has.DeviceName != deviceOfExisting(path) || has.Boot || has.AutoDelete {
-		return nil // somebody else attached it
+		return nil // attached by another program
 	}
 	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
 	switch {
@@ -102,7 +102,7 @@ func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wa
 	return c.DetachDisk(ctx, found, from, has.DeviceName)
 }
 
-// isExistingAttached looks at the node's instance for a disk that attachExisting attached.
+// isExistingAttached reports whether the node's instance has a disk that attachExisting attached.
 func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
 	wanted, err := b.diskRefOf(id)
 	if err != nil {
@@ -116,7 +116,7 @@ func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud.Client, id
 	return c.IsUsed(ctx, wanted.Zone, wanted.Name)
 }
 
-// placeOfExisting reads the path of a disk, which is one of the backend's project.
+// diskRefOf reads the path of a disk, which must be in the backend's project.
 func (b *gceBackend) diskRefOf(id string) (cloud.InstanceRef, error) {
 	parts := existingID.FindStringSubmatch(id)
 	switch {
@@ -128,6 +128,6 @@ func (b *gceBackend) diskRefOf(id string) (cloud.InstanceRef, error) {
 	return cloud.InstanceRef{Project: parts[1], Zone: parts[2], Name: parts[3]}, nil
 }
 
-// deviceOfExisting is the device name, and so the serial, under which a disk of others is
-// attached: it proves to the node which disk it has, and to Detach who attached it.
+// deviceOfExisting is the device name, and so the serial, of an attached disk that Stowage didn't
+// make. It proves to the node which disk it has, and to Detach that Stowage attached it.
 func deviceOfExisting(path string) string { return "stowage-" + cloud.HexDigest("existing", path)[:24] }

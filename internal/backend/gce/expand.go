@@ -16,7 +16,7 @@ func (b *gceBackend) Expand(ctx context.Context, id string, capacity resource.Qu
 	})
 }
 
-// expand asks for a larger disk where it is smaller. It grows while it is attached, too.
+// expand resizes a disk that is smaller, attached or not.
 func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, capacity resource.Quantity) (backend.Expansion, error) {
 	found, err := b.ownDisk(ctx, c, id)
 	switch {

@@ -31,7 +31,7 @@ func TestADiskOfAnotherIsNeverTouched(t *testing.T) {
 		}, "belongs to another cluster"},
 		"another backend's": {func(w *world, _ *gceBackend) *compute.Disk {
 			return w.ourDisk(w.openAs(w.kind, "archive"), "1", 10)
-		}, "belongs to backend archive"},
+		}, `belongs to backend "archive"`},
 		"one described as another volume": {func(w *world, on *gceBackend) *compute.Disk { return w.ourDisk(on, "2", 10) }, "doesn't fit"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,12 +1,11 @@
 // Package gce is the backend whose storage is persistent disks of Google Compute
 // Engine.
 //
-// A volume is a disk of its name, in one zone; the disk's description says whose it is.
-// Nothing is changed or removed whose description doesn't name this cluster, this backend
-// and the claim that the id is of. Package cloud speaks to the Compute API, at any endpoint
-// that does; here is decided which disk is meant, and what may be done to it. What is under
-// way is found again by looking, never by remembering. No node is touched, and no cluster is
-// read: keys to sign in with come through an interface.
+// A volume is a disk with the volume's id as name, in one zone. The disk's description is its
+// owner record: only disks whose record names this cluster, this backend and the id's claim are
+// changed or removed. Package cloud calls the Compute API; this package decides which disk is
+// meant, and what may be done to it. It finds work in progress by reading, never by remembering.
+// It touches no node and reads no cluster: keys for signing in come through an interface.
 package gce
 
 import (
@@ -28,8 +27,8 @@ type gceBackend struct {
 	spec    settings
 }
 
-// oneMachine is what the types of disks begin with that only one machine can have, unless
-// an access mode was set on them that keeps everybody from writing: Google's Hyperdisks.
+// hyperdiskPrefix begins the types of Google's Hyperdisks. Only one machine can attach one, unless
+// its access mode forbids writing.
 const hyperdiskPrefix = "hyperdisk-"
 
 // Kind makes GCE backends.
@@ -41,8 +40,8 @@ type Kind struct {
 
 // Keys reads the service account keys that backends name.
 type Keys interface {
-	// Key returns the key in a Secret, and a word that changes when the Secret does: soon
-	// after it did. An error of kind Unavailable tells what an administrator has to do.
+	// Key returns the key in a Secret, and a version that changes soon after the Secret did. The
+	// message of an Unavailable error says what an administrator has to do.
 	Key(ctx context.Context, secret string) (key []byte, version string, err error)
 }
 
@@ -58,7 +57,7 @@ func (*Kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.GCEType
 // Open makes the backend of one StorageBackend object.
 func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	if k.cluster == "" {
-		return nil, backend.Unavailable.Errorf("the identity of this cluster isn't known, so that disks can't be told from those of others: " +
+		return nil, backend.Unavailable.Errorf("the identity of this cluster isn't known, so disks can't be distinguished from those of others: " +
 			"let the manager read the namespace kube-system")
 	}
 	spec, err := settingsFrom(*object.Spec.GCE)
@@ -68,8 +67,8 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 	return &gceBackend{kind: k, name: object.Name, cluster: string(k.cluster), spec: spec}, nil
 }
 
-// SignIn makes what one call to the backend works with. The key is asked for each
-// time, so that a new one holds from then on, and one that was taken away for none.
+// signIn makes the client of one call to the backend. It reads the key each time, so a new key is
+// used at once, and a removed key never again.
 func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud.Client, error) {
 	var with cloud.Key
 	if spec.Secret != "" {
@@ -104,7 +103,7 @@ var (
 	_ backend.NodeObserver     = (*gceBackend)(nil)
 )
 
-// inCloud does something in the cloud, and gives what goes wrong its kind.
+// inCloud signs in, does some work, and gives its errors their kinds.
 func inCloud[Answer any](ctx context.Context, b *gceBackend, doing string, do func(*cloud.Client) (Answer, error)) (answer Answer, err error) {
 	c, err := b.kind.signIn(ctx, b.spec)
 	if err == nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// List tells of the disks that bear this backend's labels, and whose descriptions agree.
+// List returns the disks that have this backend's labels and a description that agrees.
 func (b *gceBackend) List(ctx context.Context) ([]backend.Held, error) {
 	return inCloud(ctx, b, "listing disks", func(c *cloud.Client) ([]backend.Held, error) { return b.list(ctx, c) })
 }
 
-// list finds disks by label, and believes their descriptions.
+// list finds disks by label. Their descriptions prove the owner.
 func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held, error) {
 	found, err := b.ownDisks(ctx, c)
 	var held []backend.Held

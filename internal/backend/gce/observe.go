@@ -8,9 +8,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// machines are what the statuses of instances say. One that is suspended goes on where it
-// was once it is resumed, and writes what it held in memory; one that is being repaired
-// starts again by itself: neither is stopped for good.
+// machineOfStatus maps the statuses of instances. A resumed instance continues where it was
+// suspended and writes what it held in memory; an instance under repair starts again by itself.
+// So neither counts as stopped.
 var machineOfStatus = map[string]backend.Machine{
 	"PENDING": backend.MachineRuns, "PROVISIONING": backend.MachineRuns, "STAGING": backend.MachineRuns, "RUNNING": backend.MachineRuns,
 	"PENDING_STOP": backend.MachineRuns, "STOPPING": backend.MachineRuns, "DEPROVISIONING": backend.MachineRuns,
@@ -18,20 +18,20 @@ var machineOfStatus = map[string]backend.Machine{
 	"STOPPED": backend.MachineStopped, "TERMINATED": backend.MachineStopped,
 }
 
-// Attachments tells which instances have this backend's disks.
+// Attachments returns the instances that have this backend's disks.
 func (b *gceBackend) Attachments(ctx context.Context) ([]backend.Attached, error) {
 	return inCloud(ctx, b, "listing attached disks", func(c *cloud.Client) ([]backend.Attached, error) { return b.attachments(ctx, c) })
 }
 
-// ObserveNode tells what became of the node's instance.
+// ObserveNode returns the state of the node's instance.
 func (b *gceBackend) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
 	return inCloud(ctx, b, "looking for the instance of node "+node.Name, func(c *cloud.Client) (backend.Machine, error) {
 		return observe(ctx, c, node)
 	})
 }
 
-// observe tells what became of a node's instance. That one is gone is said of one that a
-// provider's id names: of a name alone nobody knows whose it was.
+// observe returns the state of a node's instance. Only an instance that a provider's id names can
+// be gone: a name alone may have been another node's.
 func observe(ctx context.Context, c *cloud.Client, node backend.NodeIdentity) (backend.Machine, error) {
 	found, err := c.InstancesOf(ctx, node)
 	if err != nil {

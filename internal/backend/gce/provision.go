@@ -25,8 +25,8 @@ func (b *gceBackend) Provision(ctx context.Context, request backend.Request) (*b
 	})
 }
 
-// provision looks for the disk first, in all zones: what an earlier call began stays where
-// it is, whatever zones the backend has now.
+// provision looks for the disk first, in all zones: a disk of an earlier call stays in its zone,
+// whatever zones the backend has now.
 func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	if err := checkRequest(request); err != nil {
 		return nil, err
@@ -47,20 +47,16 @@ func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request bac
 
 func checkRequest(request backend.Request) error {
 	switch {
-	case !validID.MatchString(request.ID) || !isAttemptOf(request.ID, backend.VolumeID(request.Claim.UID, 1)):
-		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
-	case request.Capacity.Sign() <= 0:
-		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
 	case volume.OnlyReaders(request.AccessModes):
-		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone nobody could ever write it: " +
+		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone it could never be written: " +
 			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
 	case request.Source != nil:
 		return backend.Invalid.Errorf("disks are made empty only: create the claim without dataSource, and copy the data")
 	}
-	return nil
+	return request.CheckClaim(validID)
 }
 
-// insert makes the disk. A second call, of whomever, takes part in the first.
+// insert makes the disk. A second call, also of another process, takes part in the first.
 func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	zone, err := b.zoneFor(request)
 	if errors.Is(err, backend.WrongNode) {
@@ -88,13 +84,13 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	case err != nil:
 		return nil, err
 	case made == nil:
-		// The data of whoever wrote it already is gone: never an empty disk instead.
-		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and is gone, somebody deleted it: create the claim anew", request.ID, zone)
+		// A pod may have written it already: never an empty disk instead.
+		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and was deleted since, not by Stowage: create the claim anew", request.ID, zone)
 	}
 	return b.resume(made, request)
 }
 
-// newDisk is the disk that a request asks for.
+// newDisk is the disk of a request.
 func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, request backend.Request) (*compute.Disk, error) {
 	can, err := c.DiskType(ctx, zone, b.spec.diskType)
 	if err != nil {
@@ -115,7 +111,7 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	}, nil
 }
 
-// resume says how far a disk is that was begun for a request.
+// resume returns the volume of a disk that was begun for a request, once the disk is ready.
 func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backend.Volume, error) {
 	read, err := b.checkOwner(found)
 	switch {
@@ -145,7 +141,7 @@ func (b *gceBackend) volume(found *cloud.Disk, request backend.Request) *backend
 		Handle:       found.Name,
 		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.Path()},
 		Capacity:     found.Capacity(),
-		NodeAffinity: withinZone(found.ZoneName()),
+		NodeAffinity: backend.AffinityToLabel(corev1.LabelTopologyZone, found.ZoneName()),
 	}
 	if request.VolumeMode != corev1.PersistentVolumeBlock {
 		// The node formats a disk that is empty.

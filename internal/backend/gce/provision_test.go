@@ -35,7 +35,7 @@ func TestADiskTellsWhoseItIs(t *testing.T) {
 	if cloud.NameOf(disk.Zone) != zoneB || cloud.NameOf(disk.Type) != "hyperdisk-balanced" || disk.ProvisionedIops != 2000 || disk.SizeGb != 4 {
 		t.Errorf("the disk is %+v", disk)
 	}
-	want := record{CreatedBy: "stowage.dev", ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}
+	want := record{"stowage.dev", backend.Owner{ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}}
 	var described record
 	if err := json.Unmarshal([]byte(disk.Description), &described); err != nil || described != want {
 		t.Errorf("it is described as %q: %v", disk.Description, err)
@@ -48,7 +48,7 @@ func TestADiskTellsWhoseItIs(t *testing.T) {
 		made.Attributes["disk"] != "projects/demo/zones/europe-west3-b/disks/pvc-1" {
 		t.Errorf("the volume is %+v", made)
 	}
-	if !reflect.DeepEqual(made.NodeAffinity, withinZone(zoneB)) {
+	if !reflect.DeepEqual(made.NodeAffinity, backend.AffinityToLabel(corev1.LabelTopologyZone, zoneB)) {
 		t.Errorf("it can be used on %+v", made.NodeAffinity)
 	}
 }
@@ -91,7 +91,7 @@ func TestADiskThatNobodyCouldWriteIsRefused(t *testing.T) {
 	request := backendtest.Request("1")
 	request.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 	_, err := w.open().Provision(t.Context(), request)
-	w.mustBe(err, backend.Invalid, "ReadOnlyMany alone nobody could ever write it")
+	w.mustBe(err, backend.Invalid, "ReadOnlyMany alone it could never be written")
 	request.AccessModes = append(request.AccessModes, corev1.ReadWriteOnce)
 	w.mustProvision(w.open(), request)
 }
@@ -218,7 +218,7 @@ func TestADiskThatIsBeingMadeInAZoneThatTheBackendHasNoMoreIsWaitedFor(t *testin
 
 	w.plans(nil)
 	w.removeFaults()
-	if made := w.mustProvision(elsewhere, request); !reflect.DeepEqual(made.NodeAffinity, withinZone(zoneA)) {
+	if made := w.mustProvision(elsewhere, request); !reflect.DeepEqual(made.NodeAffinity, backend.AffinityToLabel(corev1.LabelTopologyZone, zoneA)) {
 		t.Errorf("it can be used on %+v", made.NodeAffinity)
 	}
 }
@@ -230,7 +230,7 @@ func TestADiskThatSomebodyDeletedIsNotMadeAgain(t *testing.T) {
 	operation, err := w.compute.Disks.Delete(project, zone, "pvc-1").Do()
 	w.ended(zone, operation, err)
 	_, err = w.openAs(w.newKind(thisCluster), "cloud").Provision(t.Context(), backendtest.Request("1"))
-	w.mustBe(err, backend.Invalid, "is gone, somebody deleted it", "create the claim anew")
+	w.mustBe(err, backend.Invalid, "was deleted since, not by Stowage", "create the claim anew")
 }
 
 func TestASpecThatTheCloudCanNotServeIsToldSo(t *testing.T) {

@@ -1,10 +1,9 @@
 // Package nfs is the backend whose storage is a share of an NFS server.
 //
-// A volume is a directory of the share. Beside the volumes lies a directory of
-// ours, which no pod mounts, with a record of whose each one is. Nothing is
-// removed that no record of this cluster names. The manager does its work over
-// the user-space client in nfs3 or, where the share is mounted in its pod, over
-// the mount; it never mounts anything itself.
+// A volume is a directory of the share. Beside the volumes is a directory of Stowage's, which no
+// pod mounts, with each volume's owner record. Only what a record of this cluster names is
+// removed. The manager works through the user-space client in nfs3 or, where the share is mounted
+// in its pod, through the mount. It never mounts anything itself.
 package nfs
 
 import (
@@ -14,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
-	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -22,7 +21,7 @@ type nfsBackend struct {
 	name    string
 	cluster string
 	spec    settings
-	share   *nfsshare.Share
+	share   *share.Share
 }
 
 var (
@@ -31,8 +30,8 @@ var (
 	_ backend.CapacityReporter = (*nfsBackend)(nil)
 )
 
-// Capabilities are those of a directory: it has no size of its own. The server gives it
-// to everybody; schedulers and nodes keep it to one pod where that is asked for.
+// Capabilities are those of a directory: it has no size of its own. Any client can mount it;
+// schedulers and nodes restrict it to one pod where a claim asks for that.
 func (b *nfsBackend) Capabilities() backend.Capabilities {
 	return backend.Capabilities{
 		AccessModes: []corev1.PersistentVolumeAccessMode{
@@ -43,11 +42,11 @@ func (b *nfsBackend) Capabilities() backend.Capabilities {
 	}
 }
 
-// Space is what the server says of the share.
+// Space is what the server reports about the share.
 func (b *nfsBackend) Space(ctx context.Context) (backend.Space, error) {
-	space, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (tree.Space, error) { return root.Space(ctx) })
+	space, err := onShare(ctx, b, "asking for the share's space", func(ctx context.Context, root tree.Dir) (tree.Space, error) { return root.Space(ctx) })
 	if err != nil {
-		return backend.Space{}, b.translate("asking for the share's space", err)
+		return backend.Space{}, err
 	}
 	return backend.Space{Total: bytes(space.Total), Used: bytes(space.Total - min(space.Free, space.Total))}, nil
 }
@@ -58,6 +57,8 @@ func bytes(count uint64) resource.Quantity {
 	return *resource.NewQuantity(int64(min(count, most)), resource.BinarySI)
 }
 
-func (b *nfsBackend) translate(doing string, err error) error {
-	return nfsshare.Translate(b.spec.server, b.spec.path, doing, err)
+// onShare does some work on the share, and gives its errors their kinds.
+func onShare[T any](ctx context.Context, b *nfsBackend, doing string, work func(ctx context.Context, root tree.Dir) (T, error)) (T, error) {
+	result, err := share.Use(ctx, b.share, work)
+	return result, share.Translate(b.spec.server, b.spec.path, doing, err)
 }

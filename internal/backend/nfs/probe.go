@@ -9,27 +9,25 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
-	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 const (
 	trialPrefix = "probe-"
-	// leftAfter is the age at which what lies aside was left there by a crash.
+	// leftAfter is the age from which a temporary entry counts as left by a crash.
 	leftAfter = time.Hour
-	// maxSwept is how many entries a probe looks at there. What it removes makes room for
-	// the next probe to look further.
+	// maxSwept is how many temporary entries a probe reads. The next probe reads further, because
+	// this one removes some.
 	maxSwept = 1000
 )
 
-// Probe does, on the share, what a volume needs.
+// Probe tries on the share what a volume needs.
 func (b *nfsBackend) Probe(ctx context.Context) error {
-	_, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
+	_, err := onShare(ctx, b, "trying the share", func(ctx context.Context, root tree.Dir) (any, error) {
 		return nil, b.probe(ctx, root)
 	})
-	err = b.translate("trying the share", err)
 	if err != nil && backend.KindOf(err) == "" {
-		// Whatever became of the trial, no volume can be made now.
+		// Whether the trial took effect or not, no volume can be made now.
 		return backend.Unavailable.Errorf("%w", err)
 	}
 	return err
@@ -76,15 +74,15 @@ func (b *nfsBackend) try(ctx context.Context, dir tree.Dir) (now time.Time, err 
 	return now, err
 }
 
-// sweep removes what crashes left aside.
+// sweep removes temporary entries that crashes left.
 func sweep(ctx context.Context, dir tree.Dir, before time.Time) error {
-	looked := 0
+	read := 0
 	for entry, err := range dir.List(ctx, tree.Cursor{}) {
 		if err != nil {
 			return err
 		}
-		looked++
-		if looked > maxSwept {
+		read++
+		if read > maxSwept {
 			return nil
 		}
 		info, err := dir.Lookup(ctx, entry.Name)

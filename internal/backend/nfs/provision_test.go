@@ -54,7 +54,7 @@ func TestARecordSaysWhoseAVolumeIs(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(w.folder, recordPath(request.ID)))
 	got := record{}
 	must(t, err, json.Unmarshal(data, &got))
-	want := record{ID: request.ID, Cluster: string(thisCluster), Backend: "share", Claim: request.Claim, Directory: "team-a-data-1"}
+	want := record{Owner: backend.Owner{ID: request.ID, Cluster: string(thisCluster), Backend: "share", Claim: request.Claim}, Directory: "team-a-data-1"}
 	if got != want {
 		t.Errorf("it says %+v", got)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// settings are the spec of a backend, checked. The API server checks the same; but
-// what becomes a path on a server and the options of a mount is worth two looks.
+// settings are a checked spec. The API server checks the same; but paths on a server and options of
+// a mount are checked twice.
 type settings struct {
 	server       string
 	path         string
@@ -20,8 +20,8 @@ type settings struct {
 	access       tree.Access
 	onDelete     stowagev1alpha1.NFSDeletion
 	mountOptions []string
-	// port and mountPort are those of the mount options: whoever needs them to
-	// mount the share needs them to reach it at all.
+	// port and mountPort are those of the mount options: nodes need them for mounting, so the client
+	// needs them, too.
 	port      int
 	mountPort int
 }

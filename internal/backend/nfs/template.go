@@ -16,10 +16,10 @@ const (
 	labelField      = "labels."
 	annotationField = "annotations."
 
-	// What file systems take: of one part, and of a path.
+	// The limits of file systems, in bytes: of one part, and of a path.
 	maxPart      = 255
 	maxDirectory = 1024
-	// hashLength is how much of a hash stands for what was cut off a part.
+	// hashLength is how much of a hash replaces the end of a part that is too long.
 	hashLength = 16
 )
 
@@ -28,8 +28,8 @@ var (
 	unsafeChars = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 )
 
-// directoryFor names the directory of the volume that a request asks for. It is
-// checked: what it returns lies in the share and outside our own directory.
+// directoryFor names the directory of a request's volume. It returns only a path in the share and
+// outside Stowage's directory.
 func directoryFor(template string, request backend.Request) (string, error) {
 	if template == "" {
 		template = defaultTemplate
@@ -52,8 +52,8 @@ func directoryFor(template string, request backend.Request) (string, error) {
 	return directory, checkDirectory(directory)
 }
 
-// valueOf is what stands for a field, with nothing in it that means something in
-// a path. A value that looks like a way out isn't mended but refused.
+// valueOf is the value of a field, without characters that have a meaning in a path. It refuses a
+// value that leads out of a directory.
 func valueOf(name string, request backend.Request) (string, error) {
 	value := ""
 	switch {
@@ -82,8 +82,8 @@ func valueOf(name string, request backend.Request) (string, error) {
 	return unsafeChars.ReplaceAllString(value, "_"), nil
 }
 
-// checkDirectory is an error of kind Invalid for a path that must not be the
-// directory of a volume. It is asked again before anything is removed.
+// checkDirectory returns an error of kind Invalid for a path that must not be the directory of a
+// volume. It checks again before anything is removed.
 func checkDirectory(directory string) error {
 	switch {
 	case directory == "":
@@ -109,8 +109,8 @@ func checkDirectory(directory string) error {
 	return nil
 }
 
-// shorten cuts parts that are longer than a name can be. A hash of the whole keeps
-// them apart.
+// shorten truncates parts that are longer than a name can be. A hash of the whole part keeps them
+// different.
 func shorten(directory string) string {
 	parts := strings.Split(directory, "/")
 	for i, part := range parts {
