@@ -26,8 +26,8 @@ func (b *Backend) List(context.Context) ([]backend.Held, error) {
 	return append(held, b.unrecorded...), nil
 }
 
-// LoseRecord has a volume stay on a node, without a record of it, as on a node's disk
-// whose LocalVolume is gone.
+// LoseRecord leaves a volume on a node without a record, as on a disk after its LocalVolume was
+// removed.
 func (b *Backend) LoseRecord(id, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +35,7 @@ func (b *Backend) LoseRecord(id, node string) {
 	delete(b.volumes, id)
 }
 
-// Remains tells on which node LoseRecord left a volume.
+// Remains returns the node on which LoseRecord left a volume.
 func (b *Backend) Remains(_ context.Context, id string) (place string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,15 +47,12 @@ func (b *Backend) Remains(_ context.Context, id string) (place string, err error
 	return "", nil
 }
 
-// Retain notes the wish, or fails as FailNext said.
+// Retain marks a volume as retained, or fails as FailNext said.
 func (b *Backend) Retain(ctx context.Context, id string) (place string, err error) {
-	if err := b.enter(ctx, "Retain "+id); err != nil {
+	if err := b.begin(ctx, "Retain "+id); err != nil {
 		return "", err
 	}
 	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return "", err
-	}
 	if _, exists := b.volumes[id]; !exists {
 		return "", backend.NotFound.Errorf("there is no volume %s", id)
 	}

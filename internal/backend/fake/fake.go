@@ -1,8 +1,7 @@
-// Package fake is a backend in memory, for tests: it can be told to fail and to
-// keep its callers waiting, and tells what it was called for.
+// Package fake is a backend in memory, for tests. It fails and blocks as tests ask, and lists the
+// calls that it got.
 //
-// It stands in for any kind of storage, passes the contract suite, and is never
-// part of a program.
+// It replaces any kind of storage, passes the contract suite, and is never part of a program.
 package fake
 
 import (
@@ -17,23 +16,21 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Kind serves StorageBackend objects of a type with one Backend in memory.
+// Kind serves all StorageBackend objects of a type with one Backend in memory.
 type Kind struct {
 	// For is the type of StorageBackend that is served.
 	For stowagev1alpha1.BackendType
-	// Backend serves all of them.
+	// Backend serves them.
 	Backend *Backend
 }
 
-// attachments are the machines that a volume is attached to, and which of them can't
-// write.
+// attachments are the machines that a volume is attached to, true for those that can't write.
 type attachments map[machine]bool
 
-// machine is what a volume is attached to: a node's machine, which a node that has no
-// provider's id is found by the name of.
+// machine is a node's machine: the provider's id or, without one, made of the node's name.
 type machine string
 
-// Type is the type that the fake stands in for.
+// Type is the type that the fake replaces.
 func (k Kind) Type() stowagev1alpha1.BackendType { return k.For }
 
 // Open returns the one backend.
@@ -47,11 +44,11 @@ type Backend struct {
 	unrecorded []backend.Held
 	// retained are the ids that Retain was called for.
 	retained map[string]bool
-	// attached are the machines that volumes are attached to, machines what became of
-	// those that SetMachine was told of.
+	// attached are the machines of attached volumes and disks.
 	attached map[string]attachments
-	// existing are the disks that somebody else made, and the machines that have them.
-	existing map[string]attachments
+	// existing are the paths of AddExisting.
+	existing map[string]bool
+	// machines are the states that SetMachine set.
 	machines map[machine]backend.Machine
 	// unlisted are the ids that Unlist hid.
 	unlisted map[string]bool
@@ -62,11 +59,11 @@ type Backend struct {
 	space              backend.Space
 	// onNode and advisory are what SetOnNode and SetAdvisory set.
 	onNode, advisory bool
-	// gate is closed when calls may go on; nil while they aren't held.
+	// gate is closed to let held calls continue; nil while none are held.
 	gate chan struct{}
-	// gated is what the calls begin with that are held; empty: all are.
+	// gated is the prefix of the calls that are held; empty: all are.
 	gated string
-	// taken says that calls are taken before they wait.
+	// accepted makes calls be accepted before they wait.
 	accepted bool
 	// latency is how long every call takes.
 	latency time.Duration
@@ -79,7 +76,7 @@ var _ backend.Prober = (*Backend)(nil)
 func New() *Backend {
 	return &Backend{
 		volumes: map[string]backend.Request{}, retained: map[string]bool{},
-		attached: map[string]attachments{}, machines: map[machine]backend.Machine{}, unlisted: map[string]bool{},
+		attached: map[string]attachments{}, existing: map[string]bool{}, machines: map[machine]backend.Machine{}, unlisted: map[string]bool{},
 	}
 }
 
@@ -105,7 +102,7 @@ func (b *Backend) Probe(context.Context) error {
 	return b.probe
 }
 
-// Calls are all calls that Hold would hold and that began, in their order.
+// Calls returns all calls that Hold applies to and that began, in order.
 func (b *Backend) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +117,7 @@ func (b *Backend) FailNext(failures ...error) {
 	b.failures = append(b.failures, failures...)
 }
 
-// FailNothing takes back what FailNext said, as far as it is still to come.
+// FailNothing removes the failures of FailNext that are still to come.
 func (b *Backend) FailNothing() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,13 +129,4 @@ func (b *Backend) SetProbe(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probe = err
-}
-
-func (b *Backend) nextFailure() error {
-	if len(b.failures) == 0 {
-		return nil
-	}
-	next := b.failures[0]
-	b.failures = b.failures[1:]
-	return next
 }

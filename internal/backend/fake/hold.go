@@ -9,21 +9,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Hold keeps every call that changes something, and ObserveNode, from going on until
-// release is called, or its context ends: then its outcome isn't known, and it had none.
+// Hold blocks every call that changes something, and ObserveNode, until release is called or the
+// call's context ends. In the second case its outcome is unknown to the caller, and it had none.
 func (b *Backend) Hold() (release func()) { return b.HoldOnly("") }
 
-// HoldOnly is Hold for those calls that begin with a word, such as Detach.
-func (b *Backend) HoldOnly(word string) (release func()) {
+// HoldOnly is Hold for calls that begin with a prefix, such as Detach.
+func (b *Backend) HoldOnly(prefix string) (release func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	gate := make(chan struct{})
-	b.gate, b.gated = gate, word
+	b.gate, b.gated = gate, prefix
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// TakeAtOnce makes calls that are held, or take long, be taken before that: what is left of
-// them is to wait.
+// AcceptAtOnce accepts calls before they are held or delayed: they only wait after that.
 func (b *Backend) AcceptAtOnce() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +36,21 @@ func (b *Backend) SetLatency(latency time.Duration) {
 	b.latency = latency
 }
 
-// enter notes a call, waits while calls are held, and locks.
+// begin records a call, waits while calls are held, and locks. It fails, unlocked, as FailNext said.
+func (b *Backend) begin(ctx context.Context, call string) error {
+	if err := b.enter(ctx, call); err != nil {
+		return err
+	}
+	if len(b.failures) == 0 {
+		return nil
+	}
+	defer b.mu.Unlock()
+	next := b.failures[0]
+	b.failures = b.failures[1:]
+	return next
+}
+
+// enter records a call, waits while calls are held, and locks.
 func (b *Backend) enter(ctx context.Context, call string) error {
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
@@ -59,7 +72,7 @@ func (b *Backend) enter(ctx context.Context, call string) error {
 	return nil
 }
 
-// wait waits for a gate to open, where there is one, and for as long as is said.
+// wait waits for a gate to open, if there is one, and then for the latency.
 func wait(ctx context.Context, gate <-chan struct{}, latency time.Duration) error {
 	if gate != nil {
 		select {

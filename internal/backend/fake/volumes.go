@@ -9,13 +9,10 @@ import (
 
 // Provision keeps the request, or fails as FailNext said.
 func (b *Backend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	if err := b.enter(ctx, "Provision "+request.ID); err != nil {
+	if err := b.begin(ctx, "Provision "+request.ID); err != nil {
 		return nil, err
 	}
 	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return nil, err
-	}
 	if volume.IsDiskPath(request.ID) {
 		return nil, backend.Conflict.Errorf("%q is no id of a volume", request.ID)
 	}
@@ -39,16 +36,13 @@ func (b *Backend) Provision(ctx context.Context, request backend.Request) (*back
 	return &backend.Volume{Handle: kept.ID, Capacity: kept.Capacity, FSType: kept.FSType}, nil
 }
 
-// Delete forgets the volume, once it isn't attached, or fails as FailNext said.
+// Delete drops the volume, once it isn't attached, or fails as FailNext said.
 func (b *Backend) Delete(ctx context.Context, id string) error {
-	if err := b.enter(ctx, "Delete "+id); err != nil {
+	if err := b.begin(ctx, "Delete "+id); err != nil {
 		return err
 	}
 	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return err
-	}
-	if len(b.attached[id]) > 0 {
+	if len(b.attached[id]) > 0 && !b.existing[id] {
 		return backend.InProgress.Errorf("volume %s is attached, and is removed once it isn't", id)
 	}
 	delete(b.volumes, id)
@@ -56,7 +50,7 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Begin has the backend hold a volume that an earlier call made.
+// Begin adds a volume, as an earlier call did.
 func (b *Backend) Begin(id string, request backend.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,21 +58,21 @@ func (b *Backend) Begin(id string, request backend.Request) {
 	b.volumes[id] = request
 }
 
-// Source is what a volume was made as a copy of; nil where it began empty.
+// Source is the source of a volume that is a copy; nil for one that began empty.
 func (b *Backend) Source(id string) *backend.Source {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.volumes[id].Source
 }
 
-// Lose forgets a volume, as a disk does that breaks.
+// Lose drops a volume, as a broken disk does.
 func (b *Backend) Lose(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.volumes, id)
 }
 
-// Has tells whether the backend holds a volume.
+// Has reports whether the backend holds a volume.
 func (b *Backend) Has(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
