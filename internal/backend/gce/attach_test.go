@@ -210,8 +210,8 @@ func TestWhatSomebodyElseAttachedIsLeftToThem(t *testing.T) {
 		asked compute.AttachedDisk
 		says  string
 	}{
-		"under another name":         {compute.AttachedDisk{Source: "pvc-1", DeviceName: "data"}, "by somebody else, as device data"},
-		"to be deleted with it":      {compute.AttachedDisk{Source: "pvc-1", DeviceName: "pvc-1", AutoDelete: true}, "by somebody else"},
+		"under another name":         {compute.AttachedDisk{Source: "pvc-1", DeviceName: "data"}, "by another program, as device data"},
+		"to be deleted with it":      {compute.AttachedDisk{Source: "pvc-1", DeviceName: "pvc-1", AutoDelete: true}, "by another program"},
 		"another disk of its name":   {compute.AttachedDisk{Source: "other", DeviceName: "pvc-1"}, "has another disk"},
 		"on another node, to write":  {compute.AttachedDisk{Source: "pvc-1", DeviceName: "pvc-1"}, ""},
 		"on another node, read-only": {compute.AttachedDisk{Source: "pvc-1", DeviceName: "x", Mode: "READ_ONLY"}, ""},

@@ -136,7 +136,7 @@ func TestAConstraintOnNewDisksIsToldOnTheClaim(t *testing.T) {
 	w := newWorld(t)
 	w.inject(gcemock.Fault{Method: "disks.insert", Status: http.StatusPreconditionFailed, Message: "Constraint constraints/compute.x violated"})
 	_, err := w.provision(w.open(), backendtest.Request("1"))
-	w.mustBe(err, backend.Invalid, "constraints/compute.x", "ask whoever sets the policies of project demo")
+	w.mustBe(err, backend.Invalid, "constraints/compute.x", "change the policies of project demo")
 }
 
 func TestAnOperationThatEndsInErrorHasItsKindAndIsMadeGood(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// InsertDisk makes a disk in a zone. A second call for the same disk takes part in the first.
+// InsertDisk makes a disk in a zone. A second call for the same disk joins the first operation.
 func (c *Client) InsertDisk(ctx context.Context, zone string, wanted *compute.Disk) error {
 	text, err := json.Marshal(wanted)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 	labels := map[string]string{}
 	maps.Copy(labels, found.Labels)
 	labels[key] = value
-	// The fingerprint keeps labels that somebody adds meanwhile.
+	// The fingerprint protects labels that are added meanwhile.
 	request := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
 	err := c.do(ctx, change{
 		doing: "labelling disk " + found.Path(),
@@ -53,8 +53,8 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 	return err
 }
 
-// Resize makes a disk the smallest of its type that has a capacity. Its caller looks whether it
-// is smaller.
+// Resize makes a disk the smallest of its type with a capacity. The caller checks that it is
+// smaller.
 func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quantity) error {
 	can, err := c.DiskType(ctx, found.ZoneName(), NameOf(found.Type))
 	if err != nil {

@@ -22,17 +22,17 @@ const (
 	ReadOnly  = "READ_ONLY"
 )
 
-// usedOfInstances are the fields that are used of instances. Their metadata, which can be
-// much longer, is not.
+// instanceFields are the fields of instances that are read. Their metadata, which can be much
+// longer, is not.
 const instanceFields googleapi.Field = "id,name,selfLink,zone,status,disks(source,deviceName,mode,autoDelete,boot)"
 
-// listedAtOnce is how many names a list is asked for at once.
+// namesPerList is how many names one list asks for.
 const namesPerList = 50
 
-// Place is where an instance is.
+// InstanceRef names an instance.
 type InstanceRef struct{ Project, Zone, Name string }
 
-// PlaceOf reads a provider's id, gce://PROJECT/ZONE/NAME.
+// ParseProviderID reads a provider's id, gce://PROJECT/ZONE/NAME.
 func ParseProviderID(providerID string) (InstanceRef, bool) {
 	rest, ours := strings.CutPrefix(providerID, scheme)
 	parts := strings.Split(rest, "/")
@@ -42,16 +42,16 @@ func ParseProviderID(providerID string) (InstanceRef, bool) {
 	return InstanceRef{parts[0], parts[1], parts[2]}, true
 }
 
-// ProviderID is what a node of the instance has as spec.providerID.
+// ProviderID is the spec.providerID of the instance's node.
 func (p InstanceRef) ProviderID() string { return scheme + p.Project + "/" + p.Zone + "/" + p.Name }
 
-// Instance is one that was found.
+// Instance is an instance as the API described it.
 type Instance struct {
 	*compute.Instance
 	At InstanceRef
 }
 
-// attachedDisk finds a disk among those of the instance: nil where it isn't.
+// attachedDisk finds a disk among those of the instance: nil where it isn't attached.
 func (i *Instance) attachedDisk(path string) *compute.AttachedDisk {
 	for _, one := range i.Disks {
 		if PathOf(one.Source) == path {
@@ -61,7 +61,7 @@ func (i *Instance) attachedDisk(path string) *compute.AttachedDisk {
 	return nil
 }
 
-// deviceNamed finds what has a device name on the instance: nil where nothing has.
+// deviceNamed finds the disk with a device name on the instance: nil where there is none.
 func (i *Instance) deviceNamed(name string) *compute.AttachedDisk {
 	for _, one := range i.Disks {
 		if one.DeviceName == name {
@@ -71,8 +71,8 @@ func (i *Instance) deviceNamed(name string) *compute.AttachedDisk {
 	return nil
 }
 
-// instance reads an instance: nil where there is none. That is believed where the zone
-// shows its instances: who may see nothing is told that there is nothing.
+// instance reads an instance: nil where there is none. Absence counts only if the zone can be
+// listed: without permission the API answers that there is no instance.
 func (c *Client) instance(ctx context.Context, at InstanceRef) (*Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
@@ -101,12 +101,12 @@ func (c *Client) listed(ctx context.Context, at InstanceRef) (found *Instance, e
 		return nil
 	})
 	if ReasonOf(err) == NotFound {
-		err = backend.Unavailable.Errorf("there is no zone %s in project %s, or it isn't shown to whom the manager signs in as: %w", at.Zone, at.Project, err)
+		err = backend.Unavailable.Errorf("there is no zone %s in project %s, or the manager's credentials may not see it: %w", at.Zone, at.Project, err)
 	}
 	return found, err
 }
 
-// instances lists the instances, in all zones of the project, that a filter lets through.
+// instances lists the instances in all zones of the project that match a filter.
 func (c *Client) instances(ctx context.Context, filter string) (found []*Instance, err error) {
 	call := c.compute.Instances.AggregatedList(c.Project).MaxResults(c.limits.Page).
 		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/instances("+instanceFields+")")
@@ -127,7 +127,7 @@ func (c *Client) instances(ctx context.Context, filter string) (found []*Instanc
 	return found, c.aboutProject(err)
 }
 
-// InstancesAt lists the instances at places, zone by zone.
+// InstancesAt lists the named instances, zone by zone.
 func (c *Client) InstancesAt(ctx context.Context, places map[InstanceRef]bool) (found []*Instance, err error) {
 	names := map[string][]string{}
 	for at := range places {
@@ -157,7 +157,7 @@ func (c *Client) InstancesAt(ctx context.Context, places map[InstanceRef]bool) (
 	return found, nil
 }
 
-// PlaceOfUser reads the link of an instance that has a disk.
+// ParseInstanceLink reads the link of an instance that has a disk.
 func ParseInstanceLink(link string) (InstanceRef, bool) {
 	parts := strings.Split(PathOf(link), "/")
 	if len(parts) != 6 || parts[2] != "zones" || parts[4] != "instances" {
@@ -166,9 +166,8 @@ func ParseInstanceLink(link string) (InstanceRef, bool) {
 	return InstanceRef{parts[1], parts[3], parts[5]}, true
 }
 
-// InstancesOf are those that a node may be: the one that its provider's id names or,
-// where that isn't known any more, all that have its name. What the id of another
-// provider names is none.
+// InstancesOf returns the instances that a node may be: the one that its provider's id names or,
+// without a provider's id, all with its name. The id of another provider names none.
 func (c *Client) InstancesOf(ctx context.Context, node backend.NodeIdentity) ([]*Instance, error) {
 	if node.ProviderID == "" {
 		if !ValidZone.MatchString(node.Name) {
@@ -190,14 +189,14 @@ func (c *Client) InstancesOf(ctx context.Context, node backend.NodeIdentity) ([]
 	return []*Instance{found}, nil
 }
 
-// What Google takes as names of zones, which those of instances are like, and as ids of projects.
+// The names of zones, and of instances, and the ids of projects that Google allows.
 var (
 	ValidZone    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 	ValidProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
 )
 
-// standing is what attaching and detaching are decided on. Whatever was attached or
-// detached since is another standing, so that what is asked for again is done again.
+// attachBasis is what attaching and detaching are decided on. It changes with each attach and
+// detach, so the same request later is a new change.
 func attachBasis(found *Disk, on *Instance) []string {
-	return []string{found.Path(), found.incarnation(), on.At.ProviderID(), idOf(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
+	return []string{found.Path(), found.incarnation(), on.At.ProviderID(), fmt.Sprint(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
 }

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-// waiting waits for operations, for all callers: in each zone one list at a time asks for
-// all of them, however many there are.
+// poller waits for operations, for all callers: in each zone one list at a time asks for all of
+// them, however many there are.
 type poller struct {
 	mu    sync.Mutex
 	zones map[scope]callers
@@ -25,7 +25,7 @@ type scope struct {
 	project, zone string
 }
 
-// callers are the calls that wait, by the name of the operation.
+// callers are the waiting calls, by the name of the operation.
 type callers map[string][]chan<- outcome
 
 // outcome is an operation that has ended, or why its end is unknown.
@@ -36,14 +36,14 @@ type outcome struct {
 
 func newPoller() *poller { return &poller{zones: map[scope]callers{}} }
 
-// Polled is in how many zones operations are waited for.
+// Polled is the number of zones in which calls wait for operations.
 func (k *Clients) Polled() int {
 	k.poller.mu.Lock()
 	defer k.poller.mu.Unlock()
 	return len(k.poller.zones)
 }
 
-// await returns an operation once it has ended, or an error where the context ends before.
+// await returns an operation once it has ended, or an error if the context ends first.
 func (w *poller) await(ctx context.Context, c *Client, zone, name string) (*compute.Operation, error) {
 	at, answer := scope{c.compute, c.Project, zone}, make(chan outcome, 1)
 	w.add(ctx, c, at, name, answer)
@@ -63,7 +63,7 @@ func (w *poller) add(ctx context.Context, c *Client, at scope, name string, answ
 	if !polled {
 		here = callers{}
 		w.zones[at] = here
-		// It polls for all calls that come, for longer than the first of them may wait.
+		// It polls for all calls, and longer than the first of them may wait.
 		go w.poll(context.WithoutCancel(ctx), c, at)
 	}
 	here[name] = append(here[name], answer)
@@ -74,7 +74,7 @@ func (w *poller) remove(at scope, name string, answer chan<- outcome) {
 	defer w.mu.Unlock()
 	here := w.zones[at]
 	if here[name] == nil {
-		return // answered at this moment
+		return // the answer came at this moment
 	}
 	here[name] = slices.DeleteFunc(here[name], func(other chan<- outcome) bool { return other == answer })
 	if len(here[name]) == 0 {
@@ -82,7 +82,7 @@ func (w *poller) remove(at scope, name string, answer chan<- outcome) {
 	}
 }
 
-// poll asks for the operations of a zone until no call waits for any.
+// poll lists the operations of a zone until no call waits for any.
 func (w *poller) poll(ctx context.Context, c *Client, at scope) {
 	tick := time.NewTicker(c.limits.Poll)
 	defer tick.Stop()
@@ -97,7 +97,7 @@ func (w *poller) poll(ctx context.Context, c *Client, at scope) {
 	}
 }
 
-// awaited are the names of the operations that calls wait for; nil ends the poll.
+// pending returns the names of the operations that calls wait for; nil ends the poll.
 func (w *poller) pending(at scope) (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,8 +111,8 @@ func (w *poller) pending(at scope) (names []string) {
 	return names
 }
 
-// answer tells the callers of operations that have ended. What isn't known of any is told to
-// all: they know better than this when to ask again.
+// deliver sends the outcome of ended operations to their callers. A list that failed goes to all
+// callers, which decide when to repeat.
 func (w *poller) deliver(at scope, names []string, ended map[string]outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,8 +128,8 @@ func (w *poller) deliver(at scope, names []string, ended map[string]outcome) {
 	}
 }
 
-// ended are those of a zone's operations that have ended. One that isn't listed yet is
-// taken to go on.
+// ended returns the operations of a zone that have ended. One that isn't listed yet counts as
+// running.
 func (c *Client) ended(ctx context.Context, zone string, names []string) map[string]outcome {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
@@ -157,4 +157,4 @@ func (c *Client) ended(ctx context.Context, zone string, names []string) map[str
 	return found
 }
 
-var errUnknownProgress = errors.New("how far it is isn't known")
+var errUnknownProgress = errors.New("its progress is unknown")
