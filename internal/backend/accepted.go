@@ -4,14 +4,14 @@ import "context"
 
 type acceptedKey struct{}
 
-// OnTaken returns a context for a call whose caller wants to know when the storage has
-// taken it, and what is left is to wait.
+// OnAccepted returns a context for a call. The storage's Accepted calls the function, possibly
+// repeatedly: what is left then is to wait.
 func OnAccepted(ctx context.Context, accepted func()) context.Context {
 	return context.WithValue(ctx, acceptedKey{}, accepted)
 }
 
-// Taken says that the storage has taken the call of this context. What is left is to wait
-// for its end, which keeps no other call from being made. It can be repeated.
+// Accepted reports that the storage has accepted the call of this context. What is left is to wait
+// for its end, during which other calls can be made. It can be repeated.
 func Accepted(ctx context.Context) {
 	if accepted, wanted := ctx.Value(acceptedKey{}).(func()); wanted {
 		accepted()

@@ -25,40 +25,37 @@ import (
 // Backend makes and removes the volumes of one StorageBackend object.
 // All methods can be called by several goroutines at once.
 type Backend interface {
-	// Capabilities says what the backend can make. It is constant.
+	// Capabilities are constant.
 	Capabilities() Capabilities
 
-	// Provision makes the volume with the id in the request, or finds it made:
-	// a repeat with the same request has the same outcome, so the caller
-	// repeats it after any error whose outcome it doesn't know, also after a
-	// crash. An error of kind
+	// Provision makes the volume with the id in the request, or finds it made. A repeat with the
+	// same request has the same outcome, so the caller repeats it after any error with an unknown
+	// outcome, also after a crash. An error of kind
 	//   InProgress   says that work goes on and that the call is to be repeated;
 	//   Exhausted    says that there is no room now; nothing holds data;
 	//   WrongNode    says that the request's node is none of the backend's;
-	//   Conflict     says that the id is taken by what isn't this claim's;
+	//   Conflict     says that the id is another claim's;
 	//   Invalid      says that no repeat helps until something is changed;
 	//   Unavailable  says that the storage didn't take the call.
-	// After an error of no kind, or of kind InProgress, the volume may exist or
-	// come to exist.
+	// After an error of no kind, or of kind InProgress, the volume may exist or may still be made.
 	Provision(ctx context.Context, request Request) (*Volume, error)
 
-	// Delete removes the volume with this id and its data, for ever. It removes
-	// nothing whose owner's record doesn't fit the id. A volume that isn't
-	// there, or not any more, is no error. InProgress says that removal goes
-	// on, or waits for the volume to be no longer in use, and that the call is
-	// to be repeated until it returns nil.
+	// Delete removes the volume with this id and its data, for ever. It removes no volume with an
+	// owner record that doesn't fit the id. A volume that doesn't exist is no error. InProgress says
+	// that removal goes on, or waits until the volume isn't used any more, and that the call is to
+	// be repeated until it returns nil.
 	Delete(ctx context.Context, id string) error
 }
 
-// Prober is a backend that can tell whether its storage answers.
+// Prober is a backend that can check whether its storage answers.
 type Prober interface {
-	// Probe returns nil where new volumes can be made, else an error whose text
-	// tells an administrator what to do: kind Invalid where the spec has to be
-	// changed, Unavailable where the storage has to come back.
+	// Probe returns nil where new volumes can be made, else an error with advice for an
+	// administrator: kind Invalid where the spec has to be changed, Unavailable where the storage
+	// has to come back.
 	Probe(ctx context.Context) error
 }
 
-// Capabilities say what a backend can make.
+// Capabilities are what a backend can make.
 type Capabilities struct {
 	// AccessModes that its volumes can have.
 	AccessModes []corev1.PersistentVolumeAccessMode
@@ -80,8 +77,8 @@ type Request struct {
 	ID string
 	// Claim that the volume is for: the owner's record.
 	Claim stowagev1alpha1.ClaimReference
-	// Labels and Annotations of the claim. Users write them, and change them: what
-	// a repeat of the call asks for doesn't depend on them.
+	// Labels and Annotations of the claim. Users write and change them: a repeat of the call doesn't
+	// depend on them.
 	Labels, Annotations map[string]string
 	// Capacity is the least that the volume must have, in bytes.
 	Capacity resource.Quantity
@@ -89,46 +86,41 @@ type Request struct {
 	VolumeMode corev1.PersistentVolumeMode
 	// AccessModes that the volume must support.
 	AccessModes []corev1.PersistentVolumeAccessMode
-	// FSType is the file system that the volume's class names; a device has none. Empty:
-	// the backend's own.
+	// FSType is the file system that the volume's class names; a device has none. Empty: the
+	// backend's own.
 	FSType string
-	// Node that a pod which waits for the volume was placed on. Nil: the
-	// backend chooses.
+	// Node of the pod that waits for the volume. Nil: the backend chooses.
 	Node *corev1.Node
-	// Topologies that the volume's class allows: a backend that chooses a node
-	// chooses one of these.
+	// Topologies that the volume's class allows: a backend that chooses a node chooses within them.
 	Topologies []corev1.TopologySelectorTerm
-	// Source is the volume of this backend that the new one is to be a copy of. Nil:
-	// it is to be empty.
+	// Source is the volume of this backend of which the new one is a copy. Nil: it is empty.
 	Source *Source
-	// Unwanted: the volume is removed as soon as nothing of an earlier call can take
-	// effect any more. A backend for which Delete ends what goes on says so at once, with
-	// Invalid; others go on.
+	// Unwanted: the volume is removed as soon as no earlier call can take effect any more. A backend
+	// with a Delete that ends work in progress returns Invalid at once; others continue the work.
 	Unwanted bool
 }
 
-// Source is a volume that another is to be a copy of.
+// Source is the volume of which another is a copy.
 type Source struct {
-	// ID of the volume in the backend. Empty in a repeat whose caller can't tell it
-	// any more, because the volume may be gone: then what an earlier call began is
-	// found, and nothing is begun, which is Invalid.
+	// ID of the volume in the backend. Empty in a repeat after the volume may be gone: then the
+	// backend finds a copy that an earlier call began, and begins none, which is Invalid.
 	ID string
-	// Claim that the volume is bound to, which is of the new claim's namespace.
+	// Claim that the volume is bound to, in the new claim's namespace.
 	Claim stowagev1alpha1.ClaimReference
 }
 
-// Volume is what Provision made: what goes into the volume object.
+// Volume is the outcome of Provision: what goes into the PersistentVolume.
 type Volume struct {
-	// Handle identifies the volume towards the node side.
+	// Handle identifies the volume for the node side.
 	Handle string
-	// Attributes are all that the node needs to mount the volume; the name of
-	// the StorageBackend is added to them.
+	// Attributes are all that the node needs to mount the volume; the caller adds the name of the
+	// StorageBackend.
 	Attributes map[string]string
 	// Capacity that the volume has, in bytes.
 	Capacity resource.Quantity
 	// FSType is the file system on the volume; empty where there is none to name.
 	FSType string
-	// NodeAffinity says where the volume can be used. Nil: everywhere.
+	// NodeAffinity restricts the nodes that can use the volume. Nil: all can.
 	NodeAffinity *corev1.VolumeNodeAffinity
 }
 
@@ -216,11 +208,11 @@ func (c Capabilities) refuseFSType(fsType string) error {
 		fsType, stowagev1alpha1.FSTypeParameter, c.FSTypes)
 }
 
-// most is the largest capacity that is counted in bytes.
+// maxCapacity is the largest capacity that can be counted in bytes.
 var maxCapacity = *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
 
-// countable refuses a capacity beyond int64, which Quantity.Value makes 0: a backend would
-// make the smallest volume that there is.
+// checkCapacity refuses a capacity beyond int64, which Quantity.Value makes 0: a backend would make
+// the smallest possible volume.
 func checkCapacity(capacity resource.Quantity) error {
 	if capacity.Cmp(maxCapacity) > 0 {
 		return Invalid.Errorf("no volume has %s: ask for less than 8Ei", capacity.String())

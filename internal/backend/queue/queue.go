@@ -1,13 +1,13 @@
-// Package queue keeps slow storage from holding up the reconcilers that call it.
+// Package queue keeps slow storage from blocking the reconcilers that call it.
 //
-// A Queue stands between the reconcilers and the backends. It makes their calls in
-// goroutines of its own: for each backend as many at once as its object allows, without
-// those that the storage has taken, and fair between the namespaces that wait. A caller
-// stays for a moment. If the answer takes longer, the caller gets backend.Queued, is woken
-// when the answer is there, and repeats the call to get it. Each call is measured.
+// A Queue is between the reconcilers and the backends. It makes their calls in goroutines of its
+// own: for each backend as many at once as its object allows, not counting calls that the storage
+// has accepted, and fair between the waiting namespaces. A caller waits for a moment. If the answer
+// takes longer, the caller gets backend.Queued, is woken when the answer is there, and repeats the
+// call to get it. Each call is measured.
 //
-// The queue decides nothing and knows no Kubernetes client. A crash loses calls whose
-// outcome isn't known then; every caller repeats such calls.
+// The queue decides nothing and has no Kubernetes client. A crash loses calls, with unknown
+// outcomes; every caller repeats such calls.
 package queue
 
 import (
@@ -23,7 +23,7 @@ type Queue struct {
 	ctx     context.Context
 	metrics *metrics.Metrics
 	mu      sync.Mutex
-	// queues are those of the backends, by their names.
+	// queues are the backends' queues, by the backend's name.
 	queues map[string]*backendQueue
 }
 
@@ -32,25 +32,25 @@ func New(ctx context.Context, measured *metrics.Metrics) *Queue {
 	return &Queue{ctx: ctx, metrics: measured, queues: map[string]*backendQueue{}}
 }
 
-// Target is what calls go to: one StorageBackend, or one server.
+// Target is the target of calls: one StorageBackend, or one server.
 type Target struct {
-	// Name is what messages call it, and what it has its queue by: StorageBackend disks.
+	// Name in messages, and of its queue: StorageBackend disks.
 	Name string
-	// Metric is the name that its calls are measured under. Empty: they are not measured.
+	// Metric is its name in metrics. Empty: its calls are not measured.
 	Metric string
-	// Version of what calls are decided on, as of a StorageBackend's spec. An answer holds
-	// for one version.
+	// Version of what calls are decided on, as of a StorageBackend's spec. An answer is valid for
+	// one version.
 	Version string
 	// Limit is how many calls run at once; at least one.
 	Limit int
 }
 
-// served is a backend whose calls the queue makes.
+// served is a backend with calls that go through the queue.
 type served struct {
 	backend.Backend
 	queue  *Queue
 	target Target
 	wake   func()
-	// direct: callers make their calls themselves, and wait for the answer.
+	// direct: callers make the calls themselves, and wait for the answer.
 	direct bool
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// useSlot begins a call that has a slot. A call that has not begun takes the subject that was
-// asked for last: what the earlier one was decided on may have changed.
+// useSlot begins a call that has a slot. A call that has not begun gets the latest subject: what the
+// earlier one was decided on may have changed.
 func (q *Queue) useSlot(of *backendQueue, open, c *call) {
 	if open.state == queued || open.state == granted {
 		open.subject, open.run, open.metric = c.subject, c.run, c.metric
@@ -20,8 +20,8 @@ func (q *Queue) useSlot(of *backendQueue, open, c *call) {
 	q.advance(of)
 }
 
-// advance gives slots to as many calls as may run. A caller that stays has just decided, so
-// its call begins; all others are woken to decide again, and come for their slot.
+// advance gives slots to as many calls as may run. A caller that waits has just decided, so its call
+// begins; all others are woken to decide again, and come for their slot.
 func (q *Queue) advance(of *backendQueue) {
 	for of.inUse < of.slots {
 		c := of.next()
@@ -43,7 +43,7 @@ func (q *Queue) begin(of *backendQueue, c *call) {
 	go q.run(of, c)
 }
 
-// expire takes a slot back that no caller came for.
+// expireSlot frees a slot that no caller came for.
 func (q *Queue) expireSlot(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +55,7 @@ func (q *Queue) expireSlot(of *backendQueue, c *call) {
 	q.advance(of)
 }
 
-// run makes a call and wakes the callers that went away.
+// run makes a call and wakes the callers that returned.
 func (q *Queue) run(of *backendQueue, c *call) {
 	ctx, cancel := context.WithTimeout(q.ctx, timeout)
 	defer cancel()
@@ -76,8 +76,8 @@ func (q *Queue) run(of *backendQueue, c *call) {
 	q.advance(of)
 }
 
-// release frees the slot of a call that the storage works on. Nothing else happens to the
-// volume before the call ends.
+// freeSlot frees the slot of a call that the storage has accepted. No other call for the volume runs
+// before this one ends.
 func (q *Queue) freeSlot(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,15 +88,14 @@ func (q *Queue) freeSlot(of *backendQueue, c *call) {
 	}
 }
 
-// drop forgets an answer that no caller came for.
+// expireAnswer drops an answer that no caller came for.
 func (q *Queue) expireAnswer(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	of.forget(c)
 }
 
-// measure makes a call, and reports how long the backend took: the time in the queue is not
-// the backend's.
+// measure makes a call, and reports its duration, without the time in the queue.
 func (q *Queue) measure(ctx context.Context, c *call) (any, error) {
 	began := time.Now()
 	answer, err := recovered(ctx, c)
@@ -106,8 +105,8 @@ func (q *Queue) measure(ctx context.Context, c *call) (any, error) {
 	return answer, err
 }
 
-// recovered turns a panic of a backend, which would end the whole program, into an error
-// whose outcome isn't known.
+// recovered turns a panic of a backend, which would end the whole program, into an error with an
+// unknown outcome.
 func recovered(ctx context.Context, c *call) (answer any, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Serve returns a backend that makes its calls through the queue. Wake is called when a call
-// that got backend.Queued is to be repeated: it has a slot, or there is an answer. Wake must
-// not block, and must not call the queue.
+// Serve returns a backend that makes its calls through the queue. Wake is called when a call that got
+// backend.Queued is to be repeated: it has a slot, or there is an answer. Wake must not block, and
+// must not call the queue.
 func (q *Queue) Serve(target Target, inner backend.Backend, wake func()) backend.Backend {
 	return &served{Backend: inner, queue: q, target: target, wake: wake}
 }
 
-// Direct returns a backend whose calls are measured, and made by the caller, which waits for
-// the answer and takes no slot.
+// Direct returns a backend with measured calls. The caller makes them, waits for the answer, and
+// takes no slot.
 func (q *Queue) Direct(target Target, inner backend.Backend) backend.Backend {
 	return &served{Backend: inner, queue: q, target: target, direct: true}
 }
@@ -24,7 +24,7 @@ func (q *Queue) Direct(target Target, inner backend.Backend) backend.Backend {
 // Unwrap returns the backend that is served.
 func (s *served) Unwrap() backend.Backend { return s.Backend }
 
-// ask makes a call through the queue, or has its caller make it.
+// submit makes a call through the queue or, if direct, in the caller's goroutine.
 func submit[Answer any](ctx context.Context, s *served, c *call) (answer Answer, err error) {
 	c.metric, c.version = s.target.Metric, s.target.Version
 	var got any
@@ -37,7 +37,7 @@ func submit[Answer any](ctx context.Context, s *served, c *call) (answer Answer,
 	return answer, err
 }
 
-// Provision asks for a volume.
+// Provision makes a volume.
 func (s *served) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
 	return submit[*backend.Volume](ctx, s, &call{
 		subject:   subject{operation: provision, parameters: parametersOf(request)},
@@ -47,7 +47,7 @@ func (s *served) Provision(ctx context.Context, request backend.Request) (*backe
 	})
 }
 
-// Delete asks for the end of a volume.
+// Delete removes a volume.
 func (s *served) Delete(ctx context.Context, id string) error {
 	_, err := submit[any](ctx, s, &call{
 		subject: subject{operation: remove},
@@ -57,7 +57,7 @@ func (s *served) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// Expand asks for a volume's growth.
+// Expand grows a volume.
 func (s *served) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
 	return submit[backend.Expansion](ctx, s, &call{
 		subject: subject{operation: expand, parameters: parameters{capacity: capacity.Value()}},
@@ -66,7 +66,7 @@ func (s *served) Expand(ctx context.Context, id string, capacity resource.Quanti
 	})
 }
 
-// Retain asks for a volume to be kept.
+// Retain records that a volume is kept.
 func (s *served) Retain(ctx context.Context, id string) (string, error) {
 	return submit[string](ctx, s, &call{
 		subject: subject{operation: retain},

@@ -7,9 +7,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// ask returns the answer to a call about a volume, now or when the call is repeated. For one
-// volume, or for one volume on one node, one call is open at a time: a different one waits
-// for it to end, and makes its answer void.
+// submit returns the answer to a call about a volume, now or when the call is repeated. For one
+// volume, or for one volume on one node, one call is open at a time: a different one waits for its
+// end, and makes its answer void.
 func (q *Queue) submit(ctx context.Context, s *served, c *call) (answer any, err error) {
 	of, by, requested := q.enter(s.target), c.callerOf(s), c.subject
 	open := of.find(c)
@@ -22,11 +22,11 @@ func (q *Queue) submit(ctx context.Context, s *served, c *call) (answer any, err
 	q.useSlot(of, open, c) //nolint:contextcheck // a call outlives its caller
 	q.mu.Unlock()
 
-	stay := time.NewTimer(callerWaits)
-	defer stay.Stop()
+	wait := time.NewTimer(callerWaits)
+	defer wait.Stop()
 	select {
 	case <-open.done:
-	case <-stay.C:
+	case <-wait.C:
 	case <-ctx.Done():
 	}
 
@@ -45,9 +45,8 @@ func (q *Queue) submit(ctx context.Context, s *served, c *call) (answer any, err
 	return open.answer, open.err
 }
 
-// collect returns the error that a call ended with which no caller has had, and whether there
-// is or will be one. A call of the same operation with another subject is waited for, and is
-// none.
+// collect returns the error of an ended call that no caller has had, and whether there is or will be
+// one. A running call with another subject counts, too; after its end it doesn't.
 func (q *Queue) collect(s *served, requested subject, about key) (found bool, err error) {
 	of := q.enter(s.target)
 	defer q.mu.Unlock()
@@ -65,9 +64,8 @@ func (q *Queue) collect(s *served, requested subject, about key) (found bool, er
 	return true, open.err
 }
 
-// Discard discards in-progress answers about a volume from calls that began before now,
-// because something happened to the volume since. Their callers get the answer of a call that
-// begins after this one.
+// Discard discards in-progress answers about a volume from calls that began before now, because the
+// volume changed since. Their callers get the answer of a call that begins later.
 func (q *Queue) Discard(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
