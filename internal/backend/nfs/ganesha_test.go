@@ -229,7 +229,7 @@ func testFrozen(t *testing.T, g ganesha) {
 // testSquashedInSlices has a look go on, one entry with each call, and end with what is
 // refused; when that is mended, it goes on there.
 func testSquashedInSlices(t *testing.T, w *world) {
-	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Nobody, GID: nfstest.Nobody, Mode: "0777"}
+	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Anonymous, GID: nfstest.Anonymous, Mode: "0777"}
 	opened := w.open(t)
 	opened.share.Slice = 0
 	mustProvision(t, opened, requestFor("a", "slices", "2"))
@@ -237,7 +237,9 @@ func testSquashedInSlices(t *testing.T, w *world) {
 	for i := range 20 {
 		w.put(t, fmt.Sprintf("a-slices-2/%d/deep/file", i), "data")
 	}
-	must(t, filepath.WalkDir(volume, func(path string, _ fs.DirEntry, _ error) error { return os.Chown(path, nfstest.Nobody, nfstest.Nobody) }))
+	must(t, filepath.WalkDir(volume, func(path string, _ fs.DirEntry, _ error) error {
+		return os.Chown(path, nfstest.Anonymous, nfstest.Anonymous)
+	}))
 	must(t, os.Chown(filepath.Join(volume, "7", "deep"), 1000, 1000))
 	end := func() (slices int, err error) {
 		err = backend.InProgress
@@ -255,29 +257,29 @@ func testSquashedInSlices(t *testing.T, w *world) {
 	for i := range 20 {
 		w.mustHave(t, fmt.Sprintf("a-slices-2/%d/deep/file", i))
 	}
-	must(t, os.Chown(filepath.Join(volume, "7", "deep"), nfstest.Nobody, nfstest.Nobody))
+	must(t, os.Chown(filepath.Join(volume, "7", "deep"), nfstest.Anonymous, nfstest.Anonymous))
 	_, err = end()
 	must(t, err)
 	w.mustLack(t, "a-slices-2", deleting+"/pvc-2", inspectionPath("pvc-2"))
 }
 
 func testSquashed(t *testing.T, w *world) {
-	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Nobody, GID: nfstest.Nobody, Mode: "0777"}
+	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Anonymous, GID: nfstest.Anonymous, Mode: "0777"}
 	opened := w.open(t)
 	must(t, opened.Probe(t.Context()))
 	mustProvision(t, opened, requestFor("a", "data", "1"))
-	w.put(t, "a-data-1/of-nobody/file", "data")
+	w.put(t, "a-data-1/of-anonymous/file", "data")
 	w.put(t, "a-data-1/of-a-pod/file", "data")
-	ofNobody, ofPod := filepath.Join(w.folder, "a-data-1", "of-nobody"), filepath.Join(w.folder, "a-data-1", "of-a-pod")
-	must(t, os.Chown(ofNobody, nfstest.Nobody, nfstest.Nobody), os.Chown(ofPod, 1000, 1000))
+	ofAnonymous, ofPod := filepath.Join(w.folder, "a-data-1", "of-anonymous"), filepath.Join(w.folder, "a-data-1", "of-a-pod")
+	must(t, os.Chown(ofAnonymous, nfstest.Anonymous, nfstest.Anonymous), os.Chown(ofPod, 1000, 1000))
 
 	err := opened.Delete(t.Context(), "pvc-1")
 
 	if !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "nothing of it was") {
 		t.Errorf("deleting ended with %v", err)
 	}
-	w.mustHave(t, "a-data-1/of-nobody/file", "a-data-1/of-a-pod/file")
-	must(t, os.Chown(ofPod, nfstest.Nobody, nfstest.Nobody))
+	w.mustHave(t, "a-data-1/of-anonymous/file", "a-data-1/of-a-pod/file")
+	must(t, os.Chown(ofPod, nfstest.Anonymous, nfstest.Anonymous))
 	must(t, opened.Delete(t.Context(), "pvc-1"))
 	w.mustLack(t, "a-data-1", deleting+"/pvc-1")
 }

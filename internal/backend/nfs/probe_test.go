@@ -68,7 +68,7 @@ func TestTheProbeSaysThatTheServerMakesSomebodyElseOfRoot(t *testing.T) {
 		t.Errorf("the probe says: %v", err)
 	}
 	asSquashed := func(spec *stowagev1alpha1.NFSBackend) {
-		spec.Access.UID, spec.Access.GID = nfstest.Nobody, nfstest.Nobody
+		spec.Access.UID, spec.Access.GID = nfstest.Anonymous, nfstest.Anonymous
 	}
 	must(t, w.open(t, asSquashed).Probe(t.Context()))
 }

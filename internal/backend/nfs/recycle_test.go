@@ -220,13 +220,13 @@ func testRecyclingStopsAtMount(t *testing.T, g ganesha) {
 
 func testRecyclingSquashed(t *testing.T, w *world) {
 	w.put(t, "of-a-pod/file", "data")
-	w.put(t, "of-nobody", "data")
-	must(t, os.Chown(w.folder, nfstest.Nobody, nfstest.Nobody), os.Chown(filepath.Join(w.folder, "of-a-pod"), 1000, 1000))
+	w.put(t, "of-anonymous", "data")
+	must(t, os.Chown(w.folder, nfstest.Anonymous, nfstest.Anonymous), os.Chown(filepath.Join(w.folder, "of-a-pod"), 1000, 1000))
 	if err := w.kind.Recycle(t.Context(), w.recycling("one")); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "nothing of it was") {
 		t.Errorf("it ended with %v", err)
 	}
-	w.mustHave(t, "of-a-pod/file", "of-nobody")
-	must(t, os.Chown(filepath.Join(w.folder, "of-a-pod"), nfstest.Nobody, nfstest.Nobody))
+	w.mustHave(t, "of-a-pod/file", "of-anonymous")
+	must(t, os.Chown(filepath.Join(w.folder, "of-a-pod"), nfstest.Anonymous, nfstest.Anonymous))
 	mustRecycle(t.Context(), t, w.kind, w.recycling("two"))
 	w.mustBeEmpty(t)
 }

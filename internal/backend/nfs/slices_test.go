@@ -33,7 +33,7 @@ func squashed(t *testing.T) *world {
 	}
 	w := newWorld(t)
 	w.server.Squash.Store(true)
-	w.spec.Access.UID, w.spec.Access.GID = nfstest.Nobody, nfstest.Nobody
+	w.spec.Access.UID, w.spec.Access.GID = nfstest.Anonymous, nfstest.Anonymous
 	return w
 }
 
@@ -64,7 +64,7 @@ func (w *world) plant(t *testing.T, top string, directories int) {
 	for i := range directories {
 		w.put(t, fmt.Sprintf("%s/%d/%d/file", top, i%7, i), "data")
 	}
-	must(t, os.Chown(filepath.Join(w.folder, top), nfstest.Nobody, nfstest.Nobody))
+	must(t, os.Chown(filepath.Join(w.folder, top), nfstest.Anonymous, nfstest.Anonymous))
 }
 
 func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing.T) {
@@ -117,7 +117,7 @@ func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
 			put(t, w, recycle.Folder+"/"+recycle.InspectionFile)
 			said := w.untilDone(t, func(kind *Kind) error { return kind.recycle(t.Context(), w.recycling("one"), 0) })
 			w.mustBeEmpty(t)
-			if !strings.Contains(said[0], "looked through") {
+			if !strings.Contains(said[0], "inspected") {
 				t.Errorf("first it said: %s", said[0])
 			}
 		})

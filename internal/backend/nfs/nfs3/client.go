@@ -1,10 +1,10 @@
-// Package nfs3 speaks NFS version 3 (RFC 1813) to a server, without a mount and
-// without privileges: what the manager needs to make and remove directories.
+// Package nfs3 speaks NFS version 3 (RFC 1813) to a server, without a mount and without privileges:
+// what the manager needs to make and remove directories.
 //
-// A Client belongs to one server. What it opens is a tree.Dir with a connection
-// to itself, which goes back to the client when the Dir is closed. Every call has
-// a deadline and ends with its context. A reply that makes no sense is an error,
-// never a panic. It never follows a symlink: names are looked up one by one.
+// A Client belongs to one server. It opens a tree.Dir with a connection of its own, which goes back
+// to the client when the Dir is closed. Every call has a deadline and ends with its context. An
+// invalid reply is an error, never a panic. It never follows a symlink: it looks names up one by
+// one.
 package nfs3
 
 import (
@@ -76,7 +76,7 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	return dial(ctx, net.JoinHostPort(c.host, strconv.Itoa(port)), c.options.CallTimeout)
 }
 
-// take gives the connection that waited least, or nil.
+// popIdle returns the connection that waited least, or nil.
 func (c *Client) popIdle() *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *Client) popIdle() *conn {
 	return last.conn
 }
 
-// give keeps a connection for whoever needs one next.
+// keepIdle keeps a connection for the next session.
 func (c *Client) keepIdle(connection *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

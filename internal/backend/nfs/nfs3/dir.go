@@ -79,7 +79,7 @@ func (d *dir) lookup(ctx context.Context, name string) ([]byte, tree.Info, error
 	return handle, info, results.err
 }
 
-// Open is LOOKUP, and a look at what it found.
+// Open is LOOKUP, with checks of the type and the file system.
 func (d *dir) Open(ctx context.Context, name string) (tree.Dir, error) {
 	path := d.path + "/" + name
 	handle, info, err := d.lookup(ctx, name)
@@ -158,8 +158,7 @@ func (d *dir) MakeLink(ctx context.Context, name, text string) error {
 	return wrap("making link", d.path+"/"+name, err)
 }
 
-// SetAccess is SETATTR. A repeat does no harm: if its answer was lost, the look
-// tells whether it is done.
+// SetAccess is SETATTR. If its answer was lost, GETATTR shows whether it is done.
 func (d *dir) SetAccess(ctx context.Context, access tree.Access) error {
 	const noGuard = 0
 	_, err := d.change(ctx, procSetAttr, (&encoder{}).opaque(d.handle).access(access).uint32(noGuard))
@@ -224,13 +223,13 @@ func (d *dir) named(name string) *encoder {
 	return (&encoder{}).opaque(d.handle).opaque([]byte(name))
 }
 
-// is tells whether a name is there and of a type.
+// is reports whether a name exists and has a type.
 func (d *dir) is(ctx context.Context, name string, kind tree.Type) (bool, error) {
 	_, info, err := d.lookup(ctx, name)
 	return err == nil && info.Type == kind, absent(err)
 }
 
-// absent makes no error of the answer that something isn't there.
+// absent drops an error that says that something doesn't exist.
 func absent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -17,13 +17,13 @@ const (
 	fileSync = 2
 	// maxChunk is what every server takes and gives in one call.
 	maxChunk = 8 << 10
-	// maxChunks is how many calls a file may take: all that is read or written here is
-	// small, and a server may do as little as a byte with each.
+	// maxChunks is how many calls a file may take: all files here are small, but a server may
+	// transfer as little as a byte with each call.
 	maxChunks = 1024
 )
 
-// WriteFile is CREATE and WRITE. A lost answer to CREATE stays unknown: the name
-// may be another's file.
+// WriteFile is CREATE and WRITE. A lost answer to CREATE stays unknown: the file of that name may be
+// another's.
 func (d *dir) WriteFile(ctx context.Context, name string, data []byte) error {
 	handle, err := d.create(ctx, name)
 	for chunks, offset := 0, 0; err == nil && offset < len(data); chunks++ {
@@ -112,7 +112,7 @@ func (d *dir) read(ctx context.Context, handle []byte, offset int) (chunk []byte
 	return chunk, end || len(chunk) == 0, results.err
 }
 
-// skipChange reads past a wcc_data: what a directory or file was and is.
+// skipChange reads past a wcc_data: attributes before and after a change.
 func (d *decoder) skipChange() {
 	if d.bool() {
 		d.bytes(24)

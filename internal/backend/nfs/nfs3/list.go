@@ -14,15 +14,15 @@ const (
 	nameBytes = 8 << 10
 	pageBytes = 32 << 10
 
-	// maxHollow is how many pages without an entry may follow one another.
+	// maxEmptyPages is how many pages without an entry may follow one another.
 	maxEmptyPages = 16
 )
 
-// page is where a listing goes on.
+// page is the position at which a listing continues.
 type page struct {
 	cookie, verifier uint64
 	end              bool
-	// plain is set where the server can't tell types with names.
+	// plain is set where the server can't list types with names.
 	plain bool
 }
 
@@ -63,7 +63,7 @@ func (d *dir) readPage(ctx context.Context, at page) ([]tree.Entry, page, error)
 	return pageFrom(results, at, err)
 }
 
-// pageFrom reads what the server told of a directory.
+// pageFrom decodes a page of a directory.
 func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) {
 	if err != nil {
 		return nil, at, err
@@ -93,13 +93,13 @@ func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) 
 	}
 	next.end = results.bool()
 	if results.err == nil && !next.end && !moved {
-		// It would go round in circles.
+		// The listing would never end.
 		results.fail()
 	}
 	return entries, next, results.err
 }
 
-// typeIfAny reads the attributes and the handle of an entry.
+// entryType reads the attributes and the handle of an entry.
 func (d *decoder) entryType() tree.Type {
 	info, _ := d.optionalInfo()
 	if d.bool() {
@@ -108,15 +108,15 @@ func (d *decoder) entryType() tree.Type {
 	return info.Type
 }
 
-// circle finds out that a listing doesn't end, because the server gives cookies again
-// that it gave before: by Brent's algorithm, which remembers one of them.
+// loopDetector detects a listing that doesn't end because the server repeats cookies: by Brent's
+// algorithm, which remembers one of them.
 type loopDetector struct {
 	seen         uint64
 	steps, limit int
 	empty        int
 }
 
-// closes notes a page, and reports whether the listing was there before, or gets nowhere.
+// loops adds a page, and reports whether the listing was there before, or makes no progress.
 func (c *loopDetector) loops(after page, entries int) bool {
 	c.empty++
 	if entries > 0 {

@@ -20,7 +20,7 @@ func (c *Client) Open(ctx context.Context, path string) (tree.Dir, error) {
 	return root, nil
 }
 
-// root finds the share's root and makes sure that the server still knows it.
+// root finds the share's root and checks that the server still knows it.
 func (c *Client) root(ctx context.Context, session *session) (*dir, error) {
 	if handle, remembered := c.handle(session.share); remembered {
 		root, err := session.describeRoot(ctx, handle)

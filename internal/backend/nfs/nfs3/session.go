@@ -29,8 +29,7 @@ const (
 	procFSStat      = 18
 )
 
-// session is what the Dirs of one Open share: a connection, and a way to get
-// another when it broke.
+// session is shared by the Dirs of one Open: a connection, which it replaces when it broke.
 type session struct {
 	client *Client
 	// share is the path of the share.
@@ -38,8 +37,8 @@ type session struct {
 	conn  *conn
 }
 
-// ask calls a procedure that changes nothing. If the connection turns out to be
-// broken, it is asked once more on a new one; a server that is silent isn't.
+// query calls a procedure that changes nothing. If a reused connection is broken, it repeats the
+// call once on a new one; it doesn't repeat a call that a silent server didn't answer.
 func (s *session) query(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
 	reused := s.conn != nil
 	results, err := s.call(ctx, proc, arguments)
@@ -52,8 +51,8 @@ func (s *session) query(ctx context.Context, proc uint32, arguments *encoder) (*
 	return results, s.status(results)
 }
 
-// change calls a procedure that changes something. If no proper answer comes, the
-// error is tree.ErrLost: the call may have been carried out. It isn't sent again.
+// change calls a procedure that changes something. Without a valid answer the error is tree.ErrLost:
+// the call may have taken effect. It isn't sent again.
 func (s *session) change(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
 	results, err := s.call(ctx, proc, arguments)
 	if err == nil {
@@ -93,9 +92,9 @@ func (s *session) end() {
 	}
 }
 
-// status reads the status that the results of every procedure begin with. A handle
-// that is stale may be the root's, which is asked for again next time: some servers
-// describe a directory that is gone, and refuse everything else.
+// status reads the status at the beginning of the results of every procedure. A stale handle may be
+// the root's, so the next Open requests the root again: some servers describe a directory that is
+// gone, and refuse everything else.
 func (s *session) status(results *decoder) error {
 	code := results.uint32()
 	if results.err != nil || code == 0 {

@@ -41,7 +41,7 @@ const (
 const (
 	lastFragment = 1 << 31
 	maxRecord    = 1 << 24
-	// Where things are in a call: its number, and the procedure's.
+	// procedureAt is the offset of the procedure's number in a call.
 	procedureAt = 20
 )
 
@@ -78,7 +78,7 @@ func Spoil(server int) (*Proxy, error) {
 // Port is where the proxy listens.
 func (p *Proxy) Port() int { return portOf(p.listener) }
 
-// Plan says, from now on, what happens to calls; nil lets all pass. The calls are
+// Plan sets the function that chooses each call's fault; nil lets all calls pass. The calls are
 // counted from 1 again.
 func (p *Proxy) Plan(plan func(Call) Fault) {
 	p.mu.Lock()
@@ -93,7 +93,7 @@ func (p *Proxy) Calls() int {
 	return p.calls
 }
 
-// Hangup closes all connections, as a server does that has waited long enough.
+// Hangup closes all connections, as a server does after a timeout.
 func (p *Proxy) Hangup() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *Proxy) relay(client net.Conn) {
 	}
 }
 
-// pass passes one call on, and tells whether the connection is still of use.
+// pass passes one call on, and reports whether the connection can still be used.
 func (p *Proxy) pass(call []byte, client, server net.Conn) bool {
 	fault := p.faultFor(call)
 	switch fault {

@@ -13,19 +13,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// Folder holds, in a directory that is being emptied, a directory for each who is
-// at it, by token.
+// Folder holds, in a directory that is being emptied, a directory for each caller, by token.
 const Folder = ".stowage-recycle"
 
-// Looked is the file there that says how much was looked through.
+// InspectionFile is the file there with the progress of the inspection.
 const InspectionFile = "looked"
 
 // Pass is one call's share of a recycling.
 type Pass struct {
 	backend.Recycling
-	// in is the directory that is worked in, in the one that is emptied.
+	// folder is the working directory, in the one that is emptied.
 	folder string
-	// Until is when the call ends, and lets others work.
+	// Until is when the call ends, so that others can work.
 	Until time.Time
 }
 
@@ -41,8 +40,8 @@ func Recycle(ctx context.Context, root tree.Dir, wanted Pass) (err error) {
 	if err := tree.EnsureDir(ctx, root, mine, share.OwnerOnly); err != nil {
 		return fmt.Errorf("making directory %s: %w", mine, err)
 	}
-	// Not before it was made: who gave the volume object another token since this one
-	// removes it, or is seen now.
+	// After the directory was made: a caller that set another token since then removes it, or its
+	// token is seen now.
 	if err := wanted.Confirm(ctx); err != nil {
 		return errors.Join(err, wanted.removeWorkFolders(ctx, root))
 	}
@@ -64,9 +63,8 @@ func Recycle(ctx context.Context, root tree.Dir, wanted Pass) (err error) {
 	return checkEmpty(ctx, root, wanted.Recycling)
 }
 
-// workplace is the directory to work in. Where a tenant made something else of that
-// name, which is to be removed with the rest, it is one of the caller's alone: it is
-// moved and removed by others like all that they find.
+// workFolder is the working directory. If a tenant made something else with that name, it is one of
+// this caller's own: other callers move and remove it like all content.
 func workFolder(ctx context.Context, root tree.Dir, token string) (string, error) {
 	there, err := root.Lookup(ctx, Folder)
 	switch {
@@ -90,9 +88,7 @@ func checkPlain(ctx context.Context, root tree.Dir, wanted backend.Recycling) er
 		"nothing is removed: remove what is to go by hand", wanted.Path, wanted.Server, share.Folder)
 }
 
-// clearAway removes what was moved aside, and what others could move more into; then
-// moves all else aside, and removes that. Looking and removing may have taken a while:
-// it is asked once more whether the data is to go.
+// moveAsideAndRemove inspects the directory, where it must, before it removes anything.
 func (e Pass) moveAsideAndRemove(ctx context.Context, root, aside tree.Dir) error {
 	self, err := aside.Stat(ctx)
 	if err != nil {
@@ -106,7 +102,7 @@ func (e Pass) moveAsideAndRemove(ctx context.Context, root, aside tree.Dir) erro
 	}
 	err = e.moveAndRemove(ctx, root, aside)
 	if self.UID != 0 && errors.Is(err, tree.ErrUnfinished) {
-		// What is left was looked at: the next call begins with removing.
+		// The rest was inspected: the next call begins with removing.
 		if failed := inspection.MarkDone(ctx, root); failed != nil {
 			return failed
 		}
@@ -114,6 +110,9 @@ func (e Pass) moveAsideAndRemove(ctx context.Context, root, aside tree.Dir) erro
 	return err
 }
 
+// moveAndRemove removes what was moved aside, and the directories into which other callers could
+// move more; then it moves all else aside, and removes that. Inspecting and removing may have taken
+// a while, so it confirms once more that the data is to go.
 func (e Pass) moveAndRemove(ctx context.Context, root, aside tree.Dir) error {
 	err := tree.Within(ctx, root, e.folder, func(all tree.Dir) error { return tree.Empty(ctx, all, e.Until, e.Token, InspectionFile) })
 	if err == nil {
@@ -131,24 +130,24 @@ func (e Pass) moveAndRemove(ctx context.Context, root, aside tree.Dir) error {
 	return err
 }
 
-// lookBefore is the look through a directory before it is emptied. Its progress lies
-// where late callers can't write any more, and is that of one claim's data.
+// newInspection is the inspection of a directory before it is emptied. Its progress is where stale
+// callers can't write any more, and belongs to one claim's data.
 func (e Pass) newInspection(self uint32) *inspect.Inspection {
 	return &inspect.Inspection{File: e.folder + "/" + InspectionFile, Aside: e.folder + "/" + e.Token + "-look", Of: e.Data, Self: self, Until: e.Until}
 }
 
-// checkEmptiable looks through a directory whose server doesn't let us act as root, so
-// that not half of it is removed.
+// checkEmptiable inspects a directory if the server maps root to another user, so that it isn't half
+// removed.
 func checkEmptiable(ctx context.Context, root tree.Dir, inspection *inspect.Inspection) error {
 	err := inspection.Run(ctx, root, root)
 	if errors.Is(err, fs.ErrPermission) {
 		return backend.Unavailable.Errorf("the directory can't be emptied, and nothing of it was removed: the server makes user %d of root, "+
-			"who isn't allowed to: export it with no_root_squash, or remove the files by hand: %w", inspection.Self, err)
+			"which isn't allowed to: export it with no_root_squash, or remove the files by hand: %w", inspection.Self, err)
 	}
 	return err
 }
 
-// checkEmpty makes sure of what Recycle promises: somebody may write there still.
+// checkEmpty checks that the directory is empty: a client may still write there.
 func checkEmpty(ctx context.Context, root tree.Dir, wanted backend.Recycling) error {
 	for entry, err := range root.List(ctx, tree.Cursor{}) {
 		if err != nil {
@@ -159,7 +158,7 @@ func checkEmpty(ctx context.Context, root tree.Dir, wanted backend.Recycling) er
 	return nil
 }
 
-// leave takes away what was made to work in, unless something is in it.
+// removeWorkFolders removes the working directories, unless they hold something.
 func (e Pass) removeWorkFolders(ctx context.Context, root tree.Dir) error {
 	for _, path := range []string{e.folder + "/" + e.Token, e.folder} {
 		err := tree.At(ctx, root, path, func(parent tree.Dir, name string) error { return parent.RemoveDir(ctx, name) })

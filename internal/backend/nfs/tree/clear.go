@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Empty removes all that a directory holds, but for some names, and leaves the
-// directory itself. All else is as in RemoveTree.
+// Empty removes the content of a directory, except some names, and leaves the directory itself. All
+// else is as in RemoveTree.
 func Empty(ctx context.Context, dir Dir, until time.Time, except ...string) error {
 	emptying := removal{top: dir, except: except, until: until}
 	return emptying.empty(ctx, dir, 1)
 }
 
-// MoveAll moves all that a directory holds, but for one name, to another directory,
-// which is empty. After the time until it stops, as RemoveTree does.
+// MoveAll moves the content of a directory, except one name, to another directory, which is empty.
+// After the time until it stops, as RemoveTree does.
 func MoveAll(ctx context.Context, from Dir, except string, to Dir, until time.Time) error {
 	for {
 		// Always the first: moving changes what a listing would continue with.

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxShown is how many bytes of a text that others wrote a message has.
+// maxPrinted is how many bytes of a text that others wrote a message quotes.
 const maxPrinted = 200
 
-// Cut is a text that others wrote, as a message can quote it: cut in the middle.
+// Truncate shortens a text that others wrote, in the middle, for a message that quotes it.
 func Truncate(text string) string {
 	const half = maxPrinted / 2
 	if len(text) <= maxPrinted {
@@ -17,8 +17,8 @@ func Truncate(text string) string {
 	return text[:half] + "…" + text[len(text)-half:]
 }
 
-// Shown is a path, or another text that others wrote, as a message can have it without
-// quotes: cut in the middle, and quoted where it isn't plain.
+// Printable is a path, or another text that others wrote, for a message: truncated in the middle,
+// and quoted where it isn't plain.
 func Printable(text string) string {
 	text = Truncate(text)
 	for _, char := range text {
