@@ -32,11 +32,11 @@ func testAttachRepeated(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	first, again := m.mustAttach(t, id, m.Nodes[0]), m.mustAttach(t, id, m.Nodes[0])
 	if !maps.Equal(first.Metadata, again.Metadata) {
-		t.Errorf("first it tells %v, then %v", first.Metadata, again.Metadata)
+		t.Errorf("first the metadata is %v, then %v", first.Metadata, again.Metadata)
 	}
 }
 
-func testAttachGivenUp(t *testing.T, m machines) {
+func testAttachCancelled(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -150,7 +150,7 @@ func testDetachAbsent(t *testing.T, m machines) {
 	m.mustDetach(t, id, m.Nodes[0])
 }
 
-func testDetachGivenUp(t *testing.T, m machines) {
+func testDetachCancelled(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	m.mustAttach(t, id, m.Nodes[0])
 	over, cancel := context.WithCancel(context.Background())
@@ -173,7 +173,7 @@ func testDetachOne(t *testing.T, m machines) {
 
 func testIsAttached(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
-	nameless := backend.NodeIdentity{Name: "nobody-knows"}
+	unknown := backend.NodeIdentity{Name: "unknown"}
 	expect := func(when string, node backend.NodeIdentity, want bool) {
 		t.Helper()
 		var is bool
@@ -185,23 +185,23 @@ func testIsAttached(t *testing.T, m machines) {
 			t.Errorf("%s it is attached to %q: %t, %v", when, node.Name, is, err)
 		}
 	}
-	for _, node := range []backend.NodeIdentity{m.Nodes[0], m.Absent, nameless} {
+	for _, node := range []backend.NodeIdentity{m.Nodes[0], m.Absent, unknown} {
 		expect("before", node, false)
 	}
 	m.mustAttach(t, id, m.Nodes[0])
 	expect("then", m.Nodes[0], true)
 	expect("then", m.Nodes[1], false)
-	expect("then, for all that anybody knows,", nameless, true)
+	expect("then possibly", unknown, true)
 	m.mustDetach(t, id, m.Nodes[0])
 	expect("after", m.Nodes[0], false)
-	expect("after", nameless, false)
+	expect("after", unknown, false)
 }
 
 func testDeleteAttached(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	m.mustAttach(t, id, m.Nodes[0])
 	if err := m.Machines.Backend.Delete(context.Background(), id); err == nil {
-		t.Error("it says that a volume is gone which a node has")
+		t.Error("it deletes a volume that a node has")
 	}
 	m.mustAttach(t, id, m.Nodes[0])
 	m.mustDetach(t, id, m.Nodes[0])

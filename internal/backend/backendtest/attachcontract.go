@@ -6,13 +6,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// AttachContract runs the suite of Attacher, AttachmentLister and NodeObserver against
-// a backend. Each test makes one of its own, with machines that nothing is attached to.
+// AttachContract runs the suite of Attacher, AttachmentLister and NodeObserver against a backend.
+// Each test opens one of its own, with machines without attachments.
 func AttachContract(t *testing.T, open func(t *testing.T) Machines) {
 	for name, test := range map[string]func(*testing.T, machines){
-		"what is attached is told, and where":                     testAttached,
+		"attachments are listed with their nodes":                 testAttached,
 		"a repeat finds the volume attached":                      testAttachRepeated,
-		"an attach that was given up is made good by a repeat":    testAttachGivenUp,
+		"a repeat completes a cancelled attach":                   testAttachCancelled,
 		"many calls for one volume attach it once":                testAttachConcurrent,
 		"of two nodes that would write at once, one can":          testAttachRace,
 		"a volume that is attached elsewhere is a conflict":       testAttachElsewhere,
@@ -21,13 +21,13 @@ func AttachContract(t *testing.T, open func(t *testing.T) Machines) {
 		"one node can't have a volume in two ways":                testAttachOtherWay,
 		"a volume that isn't there can't be attached":             testAttachAbsent,
 		"a node that isn't there can't have a volume":             testAttachToAbsent,
-		"what isn't attached can be detached":                     testDetachAbsent,
-		"a detach that was given up is made good by a repeat":     testDetachGivenUp,
+		"a volume that isn't attached can be detached":            testDetachAbsent,
+		"a repeat completes a cancelled detach":                   testDetachCancelled,
 		"one node's detach leaves the others'":                    testDetachOne,
 		"where a volume is attached can be asked":                 testIsAttached,
-		"what is attached is not deleted":                         testDeleteAttached,
+		"an attached volume is not deleted":                       testDeleteAttached,
 		"a machine is observed as it is":                          testObserve,
-		"a disk that others made is attached, and nothing else":   testExisting,
+		"a disk of others is attached, and nothing else":          testExisting,
 	} {
 		t.Run(name, func(t *testing.T) {
 			opened := open(t)

@@ -75,8 +75,8 @@ func testCloneDeletedEarly(t *testing.T, s subject) {
 	}
 }
 
-// mustHaveSource makes a volume, and is a request for a copy of it. It skips a test of
-// what makes no copies.
+// mustHaveSource makes a volume, and returns a request for a copy of it. It skips a test if the
+// backend makes no copies.
 func (s subject) mustHaveSource(t *testing.T) backend.Request {
 	t.Helper()
 	if !s.Capabilities().Clones {

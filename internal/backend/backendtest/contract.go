@@ -1,6 +1,5 @@
-// Package backendtest is the contract suite: what every backend must do, whatever
-// its storage is. A backend's own tests call Contract with a way to make an empty
-// one.
+// Package backendtest is the contract suite: what every backend must do, whatever its storage is. A
+// backend's own tests call Contract with a function that makes an empty one.
 package backendtest
 
 import (
@@ -11,8 +10,8 @@ import (
 
 const ()
 
-// Contract runs the suite against a backend. Each test makes one of its own; Has
-// tells whether storage with an id exists, seen from outside the backend.
+// Contract runs the suite against a backend. Each test opens one of its own; has reports whether
+// storage with an id exists, without the backend.
 func Contract(t *testing.T, open func(t *testing.T) (opened backend.Backend, has func(id string) bool)) {
 	for name, test := range map[string]func(*testing.T, subject){
 		"a volume is made, with the capacity asked for":        testMade,
@@ -24,20 +23,20 @@ func Contract(t *testing.T, open func(t *testing.T) (opened backend.Backend, has
 		"a volume can be deleted while it is being made":       testDeleteEarly,
 		"deleting one volume leaves its neighbours":            testNeighbours,
 		"many calls for one volume make one":                   testConcurrent,
-		"a request beyond the capabilities is told as invalid": testCapabilities,
+		"a request beyond the capabilities is invalid":         testCapabilities,
 		"claims whose names run together share nothing":        testNames,
-		"a call that was given up is made good by a repeat":    testGivenUp,
+		"a repeat completes a cancelled call":                  testCancelled,
 		"a backend that can list lists what is there":          testList,
-		"what is retained is listed as such, and there":        testRetain,
-		"what isn't there can't be retained":                   testRetainAbsent,
-		"what is retained can still be deleted":                testRetainDeleted,
-		"a volume that grows has what it was asked to have":    testGrowth,
+		"a retained volume is listed as such, and there":       testRetain,
+		"an absent volume can't be retained":                   testRetainAbsent,
+		"a retained volume can still be deleted":               testRetainDeleted,
+		"a volume that grows has the requested capacity":       testGrowth,
 		"growing again, or to less, changes nothing":           testGrowthRepeated,
 		"a volume that isn't there can't grow":                 testGrowthAbsent,
-		"a growth that was given up is made good by a repeat":  testGrowthGivenUp,
-		"a copy is one of its own, as large as asked for":      testClone,
+		"a repeat completes a cancelled growth":                testGrowthCancelled,
+		"a copy is a volume of its own, of the requested size": testClone,
 		"a copy that was begun is found without its source":    testCloneRepeated,
-		"a copy of what isn't there is never an empty volume":  testCloneOfNothing,
+		"a copy of an absent volume is never an empty one":     testCloneOfNothing,
 		"a copy of another claim's volume is refused":          testCloneOfAnothers,
 		"a copy can be deleted while it is being made":         testCloneDeletedEarly,
 	} {

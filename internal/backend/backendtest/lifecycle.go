@@ -105,9 +105,9 @@ func testConcurrent(t *testing.T, s subject) {
 
 func testCapabilities(t *testing.T, s subject) {
 	request := Request("1")
-	request.AccessModes = []corev1.PersistentVolumeAccessMode{"Unheard"}
+	request.AccessModes = []corev1.PersistentVolumeAccessMode{"Unknown"}
 	if err := s.Capabilities().Check(request); !errors.Is(err, backend.Invalid) {
-		t.Errorf("an unheard-of access mode got the answer %v", err)
+		t.Errorf("an unknown access mode got the answer %v", err)
 	}
 }
 
@@ -124,7 +124,7 @@ func testNames(t *testing.T, s subject) {
 	}
 }
 
-func testGivenUp(t *testing.T, s subject) {
+func testCancelled(t *testing.T, s subject) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, _ = s.Provision(over, Request("1"))

@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// machines are what a test of attaching is about.
+// machines are the subject of a test of attaching.
 type machines struct {
 	Machines
 	subject
@@ -40,7 +40,7 @@ func (m machines) mustDetach(t *testing.T, id string, node backend.NodeIdentity)
 	}
 }
 
-// attachments are what the backend lists; nil where it can't.
+// attachments are those that the backend lists; nil where it can't.
 func (m machines) attachments(t *testing.T) []backend.Attached {
 	t.Helper()
 	lister, can := backend.As[backend.AttachmentLister](m.Machines.Backend)
@@ -57,13 +57,13 @@ func (m machines) attachments(t *testing.T) []backend.Attached {
 // Machines are a backend that attaches, and the machines of a cluster.
 type Machines struct {
 	Backend backend.Backend
-	// Nodes are two whose machines run. Absent is one that has none.
+	// Nodes have machines that run. Absent has none.
 	Nodes  [2]backend.NodeIdentity
 	Absent backend.NodeIdentity
-	// Existing is the path of a disk that others made, and that the backend attaches. Empty:
+	// Existing is the path of a disk that Stowage didn't make, and that the backend attaches. Empty:
 	// it attaches no such disks.
 	Existing string
-	// Stop stops the machine of a node, and Remove removes it. Nil: the backend can't
-	// observe machines.
+	// Stop stops the machine of a node, and Remove removes it. Nil: the backend can't observe
+	// machines.
 	Stop, Remove func(node backend.NodeIdentity)
 }
