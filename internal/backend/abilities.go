@@ -99,7 +99,7 @@ type Space struct {
 	Used  resource.Quantity
 }
 
-// Expander is a backend whose volumes can grow.
+// Expander is a backend with volumes that can grow.
 type Expander interface {
 	// Expand makes the volume with this id have at least this capacity, and returns what it has
 	// then: where capacities are advisory, what is requested. No volume ever shrinks: one that has

@@ -13,7 +13,7 @@ func OnAccepted(ctx context.Context, accepted func()) context.Context {
 // Accepted reports that the storage has accepted the call of this context. What is left is to wait
 // for its end, during which other calls can be made. It can be repeated.
 func Accepted(ctx context.Context) {
-	if accepted, wanted := ctx.Value(acceptedKey{}).(func()); wanted {
+	if accepted, has := ctx.Value(acceptedKey{}).(func()); has {
 		accepted()
 	}
 }

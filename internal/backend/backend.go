@@ -141,7 +141,7 @@ func IsVolumeID(id string, claim types.UID) bool {
 	return fits && (rest == "" || later && attempt != "" && strings.Trim(attempt, "0123456789") == "")
 }
 
-// Owner is the part of a volume's record that says whose the volume is.
+// Owner is the part of a record that names the owner of a volume.
 type Owner struct {
 	ID string `json:"id"`
 	// Cluster is the identity of the cluster: several may use one project, or one share.
@@ -152,7 +152,7 @@ type Owner struct {
 
 // CheckOwner returns an error of kind Conflict where the record of a volume is not that of this
 // backend of this cluster, or does not fit its id. The volume is what messages call it. Others may
-// have written the record: messages quote it, and cut it.
+// have written the record: messages quote it, and shorten it.
 func (o Owner) CheckOwner(volume, cluster, backend string) error {
 	switch {
 	case o.Cluster != cluster:

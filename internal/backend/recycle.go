@@ -15,7 +15,7 @@ type Recycler interface {
 	//
 	// InProgress says that removal goes on, Conflict that the directory is, or holds, what must not
 	// be removed; Invalid and Unavailable are as in Provision.
-	Recycle(ctx context.Context, wanted Recycling) error
+	Recycle(ctx context.Context, request Recycling) error
 }
 
 // Recycling names the directory to empty, and the caller.

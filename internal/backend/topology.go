@@ -15,8 +15,8 @@ import (
 // terms on each node, else where all of one term is met.
 func Allows(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 	return len(terms) == 0 || slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool {
-		return !slices.ContainsFunc(term.MatchLabelExpressions, func(wanted corev1.TopologySelectorLabelRequirement) bool {
-			return !slices.Contains(wanted.Values, node.Labels[wanted.Key])
+		return !slices.ContainsFunc(term.MatchLabelExpressions, func(label corev1.TopologySelectorLabelRequirement) bool {
+			return !slices.Contains(label.Values, node.Labels[label.Key])
 		})
 	})
 }
@@ -28,9 +28,9 @@ func Mismatch(terms []corev1.TopologySelectorTerm, node *corev1.Node) string {
 	}
 	var unmet []string
 	for _, term := range terms {
-		for _, wanted := range term.MatchLabelExpressions {
-			if has := node.Labels[wanted.Key]; !slices.Contains(wanted.Values, has) {
-				unmet = append(unmet, fmt.Sprintf("its %s is %q, not one of %s", wanted.Key, has, strings.Join(wanted.Values, ", ")))
+		for _, label := range term.MatchLabelExpressions {
+			if has := node.Labels[label.Key]; !slices.Contains(label.Values, has) {
+				unmet = append(unmet, fmt.Sprintf("its %s is %q, not one of %s", label.Key, has, strings.Join(label.Values, ", ")))
 			}
 		}
 	}
@@ -72,13 +72,13 @@ func AffinityTo(terms []corev1.TopologySelectorTerm) *corev1.VolumeNodeAffinity 
 	}
 	selector := &corev1.NodeSelector{}
 	for _, term := range terms {
-		var wanted []corev1.NodeSelectorRequirement
+		var requirements []corev1.NodeSelectorRequirement
 		for _, expression := range term.MatchLabelExpressions {
-			wanted = append(wanted, corev1.NodeSelectorRequirement{
+			requirements = append(requirements, corev1.NodeSelectorRequirement{
 				Key: expression.Key, Operator: corev1.NodeSelectorOpIn, Values: expression.Values,
 			})
 		}
-		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: wanted})
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: requirements})
 	}
 	return &corev1.VolumeNodeAffinity{Required: selector}
 }

@@ -19,7 +19,7 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 		return backend.Attachment{}, backend.Invalid.Errorf("backend %s isn't for disks that it didn't make: set gce.existingDisks to have %s attached",
 			b.name, request.ID)
 	}
-	wanted, err := b.diskRefOf(request.ID)
+	ref, err := b.diskRefOf(request.ID)
 	if err != nil {
 		return backend.Attachment{}, err
 	}
@@ -27,11 +27,11 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	if !slices.Contains(c.Zones, wanted.Zone) || at.Zone != wanted.Zone {
+	if !slices.Contains(c.Zones, ref.Zone) || at.Zone != ref.Zone {
 		return backend.Attachment{}, backend.WrongNode.Errorf("disk %s can be attached to instances of its zone, where that is one of gce.zones of backend %s; "+
 			"node %s is in zone %s", request.ID, b.name, request.Node.Name, at.Zone)
 	}
-	found, err := b.existingDisk(ctx, c, wanted)
+	found, err := b.existingDisk(ctx, c, ref)
 	if err != nil {
 		return backend.Attachment{}, err
 	}
@@ -44,13 +44,13 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 
 // existingDisk finds a disk that can be attached, and that isn't Stowage's: Stowage's disks have
 // volumes of their own, which record their users.
-func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted cloud.InstanceRef) (*cloud.Disk, error) {
-	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
+func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, ref cloud.InstanceRef) (*cloud.Disk, error) {
+	found, err := c.Disk(ctx, ref.Zone, ref.Name)
 	switch {
 	case err != nil:
 		return nil, err
 	case found == nil:
-		return nil, backend.NotFound.Errorf("zone %s of project %s has no disk %s: correct pdName, or the zone, of the volume", wanted.Zone, wanted.Project, wanted.Name)
+		return nil, backend.NotFound.Errorf("zone %s of project %s has no disk %s: correct pdName, or the zone, of the volume", ref.Zone, ref.Project, ref.Name)
 	}
 	if read, ours := recordOf(found.Disk); ours {
 		return nil, backend.Conflict.Errorf("disk %s belongs to volume %s of Stowage backend %s: use that volume, this one is left alone", found.Path(), read.ID, read.Backend)
@@ -64,7 +64,7 @@ func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted c
 // detachExisting detaches a disk from the node's instance if attachExisting attached it. The device
 // name proves it: it is made of the disk's path, and no other program uses it.
 func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) error {
-	wanted, err := b.diskRefOf(id)
+	ref, err := b.diskRefOf(id)
 	if err != nil {
 		return err
 	}
@@ -73,18 +73,18 @@ func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id str
 		return err
 	}
 	for _, from := range candidates {
-		if from.At.Project != wanted.Project || from.At.Zone != wanted.Zone {
+		if from.At.Project != ref.Project || from.At.Zone != ref.Zone {
 			continue // a disk is attached within its zone
 		}
-		if err := b.detachExistingFrom(ctx, c, wanted, from); err != nil {
+		if err := b.detachExistingFrom(ctx, c, ref, from); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wanted cloud.InstanceRef, from *cloud.Instance) error {
-	path := c.DiskPath(wanted.Zone, wanted.Name)
+func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, ref cloud.InstanceRef, from *cloud.Instance) error {
+	path := c.DiskPath(ref.Zone, ref.Name)
 	from, has, err := c.SettledDisk(ctx, from, path)
 	if err != nil || has == nil {
 		return err
@@ -92,7 +92,7 @@ func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wa
 	if has.DeviceName != deviceOfExisting(path) || has.Boot || has.AutoDelete {
 		return nil // attached by another program
 	}
-	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
+	found, err := c.Disk(ctx, ref.Zone, ref.Name)
 	switch {
 	case err != nil:
 		return err
@@ -104,16 +104,16 @@ func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wa
 
 // isExistingAttached reports whether the node's instance has a disk that attachExisting attached.
 func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
-	wanted, err := b.diskRefOf(id)
+	ref, err := b.diskRefOf(id)
 	if err != nil {
 		return false, err
 	}
-	find := func(*cloud.Instance) string { return c.DiskPath(wanted.Zone, wanted.Name) }
+	find := func(*cloud.Instance) string { return c.DiskPath(ref.Zone, ref.Name) }
 	has, err := c.AttachedTo(ctx, node, find)
 	if err != nil || node.ProviderID != "" || has != nil {
 		return has != nil && has.DeviceName == deviceOfExisting(id), err
 	}
-	return c.IsUsed(ctx, wanted.Zone, wanted.Name)
+	return c.IsUsed(ctx, ref.Zone, ref.Name)
 }
 
 // diskRefOf reads the path of a disk, which must be in the backend's project.

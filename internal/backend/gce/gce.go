@@ -1,4 +1,4 @@
-// Package gce is the backend whose storage is persistent disks of Google Compute
+// Package gce is the backend with storage on persistent disks of Google Compute
 // Engine.
 //
 // A volume is a disk with the volume's id as name, in one zone. The disk's description is its

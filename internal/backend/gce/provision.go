@@ -65,14 +65,14 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := b.newDisk(ctx, c, zone, request)
+	disk, err := b.newDisk(ctx, c, zone, request)
 	if err != nil {
 		return nil, err
 	}
-	err = c.InsertDisk(ctx, zone, wanted)
+	err = c.InsertDisk(ctx, zone, disk)
 	switch cloud.ReasonOf(err) {
 	case cloud.Exists:
-		return nil, backend.InProgress.Errorf("disk %s came into being meanwhile: it is looked at", request.ID)
+		return nil, backend.InProgress.Errorf("disk %s was made meanwhile: it is read again", request.ID)
 	case cloud.NotFound:
 		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
 	}

@@ -73,7 +73,7 @@ func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.L
 	switch {
 	case err != nil || !pv.DeletionTimestamp.IsZero() || csi == nil || csi.Driver != stowagev1alpha1.LocalDriver || csi.VolumeHandle != source.Name,
 		bound == nil || bound.UID != claim.UID || bound.Namespace != claim.Namespace || bound.Name != claim.Name:
-		return backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor given to it",
+		return backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor bound to it",
 			source.Name, claim.Namespace, claim.Name, claim.UID)
 	case source.Spec.ClaimRef.Namespace != claim.Namespace:
 		return backend.Invalid.Errorf("volume %s, which was to be copied, was made for a claim of namespace %s, from which nothing is copied: "+

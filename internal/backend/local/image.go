@@ -30,24 +30,24 @@ func (b *localBackend) setImage(volume *stowagev1alpha1.LocalVolume, fsType stri
 var maxCapacity = resource.MustParse("4Ei")
 
 // checkSize refuses more than the API of LocalVolumes allows.
-func checkSize(asked resource.Quantity) error {
-	if asked.Cmp(maxCapacity) > 0 {
-		return backend.Invalid.Errorf("a local volume has %s at most: ask for no more than that, not for %s", maxCapacity.String(), asked.String())
+func checkSize(capacity resource.Quantity) error {
+	if capacity.Cmp(maxCapacity) > 0 {
+		return backend.Invalid.Errorf("a local volume has %s at most: ask for no more than that, not for %s", maxCapacity.String(), capacity.String())
 	}
 	return nil
 }
 
 // roundUp is the least capacity that a volume can have and that is no less than the request. What
 // can't be rounded up is more than the API allows.
-func roundUp(volume *stowagev1alpha1.LocalVolume, asked resource.Quantity) resource.Quantity {
-	whole := asked.Value()
+func roundUp(volume *stowagev1alpha1.LocalVolume, capacity resource.Quantity) resource.Quantity {
+	whole := capacity.Value()
 	if over := whole % sectorBytes; volume.Spec.Layout == stowagev1alpha1.LayoutImage && over > 0 && whole <= math.MaxInt64-sectorBytes {
 		whole += sectorBytes - over
 	}
-	rounded := *resource.NewQuantity(whole, asked.Format)
-	if rounded.Cmp(asked) <= 0 {
+	rounded := *resource.NewQuantity(whole, capacity.Format)
+	if rounded.Cmp(capacity) <= 0 {
 		// It is whole, or too large to be counted.
-		return asked
+		return capacity
 	}
 	return rounded
 }

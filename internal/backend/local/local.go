@@ -1,8 +1,8 @@
-// Package local is the backend whose storage is disks local to nodes.
+// Package local is the backend with storage on disks local to nodes.
 //
 // It never touches a disk: it writes LocalVolume objects, and the agent of the
 // node that such an object names makes or removes the volume and says so in the
-// object's conditions. The object is the volume's record of who owns it.
+// object's conditions. The object is the volume's owner record.
 package local
 
 import (

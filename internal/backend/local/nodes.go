@@ -51,12 +51,12 @@ func (b *localBackend) matches(node *corev1.Node) bool {
 }
 
 func (b *localBackend) noNodes() error {
-	wanted := stowagev1alpha1.TopologyNodeLabel
+	required := stowagev1alpha1.TopologyNodeLabel
 	if len(b.spec.NodeSelector) > 0 {
-		wanted += " and " + labels.FormatLabels(b.spec.NodeSelector)
+		required += " and " + labels.FormatLabels(b.spec.NodeSelector)
 	}
 	return backend.Unavailable.Errorf("no node has the labels that backend %s asks for (%s): "+
-		"start the node agent on one, or change local.nodeSelector", b.name, wanted)
+		"start the node agent on one, or change local.nodeSelector", b.name, required)
 }
 
 // unready is 0 for a node that reports Ready, else 1.

@@ -1,4 +1,4 @@
-// Package nfs is the backend whose storage is a share of an NFS server.
+// Package nfs is the backend with storage on a share of an NFS server.
 //
 // A volume is a directory of the share. Beside the volumes is a directory of Stowage's, which no
 // pod mounts, with each volume's owner record. Only what a record of this cluster names is

@@ -45,13 +45,13 @@ func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backe
 // ensureRecord finds the volume's record, or chooses its directory and writes the record. From then
 // on the record says where the volume is, not the template.
 func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request backend.Request) (record, error) {
-	wanted, templateErr := directoryFor(b.spec.template, request)
+	directory, templateErr := directoryFor(b.spec.template, request)
 	taken := false
 	if templateErr == nil {
 		// Read before the record: another process that makes the directory for this volume at the
 		// same time wrote the record first.
 		var err error
-		if taken, err = b.isTaken(ctx, root, wanted); err != nil {
+		if taken, err = b.isTaken(ctx, root, directory); err != nil {
 			return record{}, err
 		}
 	}
@@ -64,12 +64,12 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 	case templateErr != nil:
 		return record{}, templateErr
 	case taken:
-		return record{}, b.explainTaken(ctx, root, wanted, nil)
+		return record{}, b.explainTaken(ctx, root, directory, nil)
 	}
 	if err := b.checkRoom(ctx, root, request.Capacity); err != nil {
 		return record{}, err
 	}
-	volume := record{Owner: backend.Owner{ID: request.ID, Cluster: b.cluster, Backend: b.name, Claim: request.Claim}, Directory: wanted}
+	volume := record{Owner: backend.Owner{ID: request.ID, Cluster: b.cluster, Backend: b.name, Claim: request.Claim}, Directory: directory}
 	if err := writeRecord(ctx, root, volume); err != nil {
 		return record{}, err
 	}
@@ -100,7 +100,7 @@ func (b *nfsBackend) explainTaken(ctx context.Context, root tree.Dir, directory 
 	holder, found, err := findMark(ctx, root, directories+"/"+directory)
 	switch {
 	case err != nil:
-		return fmt.Errorf("asking whose directory %s is: %w", directory, err)
+		return fmt.Errorf("reading the reservation of directory %s: %w", directory, err)
 	case found:
 		return directoryTaken(directory, holder)
 	case cause != nil:

@@ -19,26 +19,26 @@ var _ backend.Recycler = (*Kind)(nil)
 // It moves everything into a directory of the caller's first, and removes it there. A call that
 // completes has removed the directories of all other callers before, and the server moves nothing
 // into a directory that is gone. So a stale leader can't move what a new claim has written since.
-func (k *Kind) Recycle(ctx context.Context, wanted backend.Recycling) error {
-	return k.recycle(ctx, wanted, removalSlice)
+func (k *Kind) Recycle(ctx context.Context, request backend.Recycling) error {
+	return k.recycle(ctx, request, removalSlice)
 }
 
-func (k *Kind) recycle(ctx context.Context, wanted backend.Recycling, slice time.Duration) error {
-	doing := fmt.Sprintf("recycling volume %s", wanted.Volume)
-	spec, err := settingsForRecycling(wanted)
+func (k *Kind) recycle(ctx context.Context, request backend.Recycling, slice time.Duration) error {
+	doing := fmt.Sprintf("recycling volume %s", request.Volume)
+	spec, err := settingsForRecycling(request)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	at := &nfsBackend{spec: spec, share: k.share("", spec)}
 	_, err = onShare(ctx, at, doing, func(ctx context.Context, root tree.Dir) (any, error) {
-		return nil, nfsrecycle.Recycle(ctx, root, nfsrecycle.Pass{Recycling: wanted, Until: time.Now().Add(slice)})
+		return nil, nfsrecycle.Recycle(ctx, root, nfsrecycle.Pass{Recycling: request, Until: time.Now().Add(slice)})
 	})
 	return err
 }
 
-func settingsForRecycling(wanted backend.Recycling) (settings, error) {
-	spec := stowagev1alpha1.NFSBackend{Server: wanted.Server, Path: stowagev1alpha1.AbsolutePath(wanted.Path)}
-	for _, options := range wanted.MountOptions {
+func settingsForRecycling(request backend.Recycling) (settings, error) {
+	spec := stowagev1alpha1.NFSBackend{Server: request.Server, Path: stowagev1alpha1.AbsolutePath(request.Path)}
+	for _, options := range request.MountOptions {
 		for option := range strings.SplitSeq(options, ",") {
 			spec.MountOptions = append(spec.MountOptions, stowagev1alpha1.MountOption(option))
 		}

@@ -27,7 +27,7 @@ type Queue struct {
 	queues map[string]*backendQueue
 }
 
-// New makes a queue whose calls end when the context does. Nil metrics measure nothing.
+// New makes a queue. Its calls end with the context. Nil metrics measure nothing.
 func New(ctx context.Context, measured *metrics.Metrics) *Queue {
 	return &Queue{ctx: ctx, metrics: measured, queues: map[string]*backendQueue{}}
 }

@@ -18,11 +18,11 @@ func (q *Queue) ServeRecycler(target Target, inner backend.Recycler, wake func()
 }
 
 // Recycle empties a directory.
-func (r *recycler) Recycle(ctx context.Context, wanted backend.Recycling) error {
+func (r *recycler) Recycle(ctx context.Context, request backend.Recycling) error {
 	_, err := submit[any](ctx, &r.on, &call{
 		subject: subject{operation: recycle},
-		key:     key{id: wanted.Volume},
-		run:     func(ctx context.Context) (any, error) { return nil, r.inner.Recycle(ctx, wanted) },
+		key:     key{id: request.Volume},
+		run:     func(ctx context.Context) (any, error) { return nil, r.inner.Recycle(ctx, request) },
 	})
 	return err
 }

@@ -13,17 +13,17 @@ import (
 )
 
 // InsertDisk makes a disk in a zone. A second call for the same disk joins the first operation.
-func (c *Client) InsertDisk(ctx context.Context, zone string, wanted *compute.Disk) error {
-	text, err := json.Marshal(wanted)
+func (c *Client) InsertDisk(ctx context.Context, zone string, disk *compute.Disk) error {
+	text, err := json.Marshal(disk)
 	if err != nil {
-		return fmt.Errorf("describing disk %s: %w", wanted.Name, err)
+		return fmt.Errorf("describing disk %s: %w", disk.Name, err)
 	}
 	return c.do(ctx, change{
-		doing: fmt.Sprintf("making disk %s in zone %s", wanted.Name, zone),
+		doing: fmt.Sprintf("making disk %s in zone %s", disk.Name, zone),
 		zone:  zone,
-		basis: []string{"insert", c.DiskPath(zone, wanted.Name), string(text)},
+		basis: []string{"insert", c.DiskPath(zone, disk.Name), string(text)},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.Insert(c.Project, zone, wanted).RequestId(requestID).Context(ctx).Do()
+			return c.compute.Disks.Insert(c.Project, zone, disk).RequestId(requestID).Context(ctx).Do()
 		},
 	})
 }

@@ -135,9 +135,9 @@ func (c *Client) InstancesAt(ctx context.Context, places map[InstanceRef]bool) (
 			names[at.Zone] = append(names[at.Zone], fmt.Sprintf("(name = %q)", at.Name))
 		}
 	}
-	for zone, wanted := range names {
-		slices.Sort(wanted)
-		for some := range slices.Chunk(wanted, namesPerList) {
+	for zone, filters := range names {
+		slices.Sort(filters)
+		for some := range slices.Chunk(filters, namesPerList) {
 			err := c.compute.Instances.List(c.Project, zone).Filter(strings.Join(some, " OR ")).MaxResults(c.limits.Page).
 				Fields("nextPageToken", "warning", "items("+instanceFields+")").
 				Pages(ctx, func(page *compute.InstanceList) error {

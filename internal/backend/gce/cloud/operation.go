@@ -40,28 +40,28 @@ type change struct {
 }
 
 // do makes a change: nil means that it is in effect, InProgress that its operation goes on.
-func (c *Client) do(ctx context.Context, wanted change) error {
-	key := Digest(wanted.basis...)
+func (c *Client) do(ctx context.Context, desired change) error {
+	key := Digest(desired.basis...)
 	before, _ := c.history.Get(key)
 	var failed error
 	for range maxAttempts {
-		began, err := c.send(ctx, wanted, requestID(key, before))
+		began, err := c.send(ctx, desired, requestID(key, before))
 		switch {
 		case err != nil && ReasonOf(err) != noReason:
 			return err
 		case err != nil:
 			return errors.Join(errSent, err)
 		}
-		ended, err := c.await(ctx, wanted, began)
+		ended, err := c.await(ctx, desired, began)
 		if err != nil {
 			return err
 		}
 		if failed = failureOf(ended); failed == nil {
-			seen, err := tookEffect(ctx, wanted, began)
+			seen, err := tookEffect(ctx, desired, began)
 			if seen || err != nil {
 				return err
 			}
-			failed = backend.InProgress.Errorf("%s was done, and was undone since: it is done again", wanted.doing)
+			failed = backend.InProgress.Errorf("%s was done, and was undone since: it is done again", desired.doing)
 		}
 		before = ended.Name
 		c.history.Add(key, before)
@@ -73,34 +73,34 @@ func (c *Client) do(ctx context.Context, wanted change) error {
 	return failed
 }
 
-func (c *Client) send(ctx context.Context, wanted change, id string) (*compute.Operation, error) {
+func (c *Client) send(ctx context.Context, desired change, id string) (*compute.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	return wanted.send(ctx, id)
+	return desired.send(ctx, id)
 }
 
-func tookEffect(ctx context.Context, wanted change, began *compute.Operation) (bool, error) {
-	if began.Status != operationDone || wanted.isSeen == nil {
+func tookEffect(ctx context.Context, desired change, began *compute.Operation) (bool, error) {
+	if began.Status != operationDone || desired.isSeen == nil {
 		return true, nil
 	}
-	return wanted.isSeen(ctx)
+	return desired.isSeen(ctx)
 }
 
 // await waits for an operation to end, for a limited time, in which other calls can be made. A
 // caller that gets InProgress finds the operation again with the same request.
-func (c *Client) await(ctx context.Context, wanted change, operation *compute.Operation) (*compute.Operation, error) {
+func (c *Client) await(ctx context.Context, desired change, operation *compute.Operation) (*compute.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Operation)
 	defer cancel()
 	if operation.Status == operationDone {
 		return operation, nil
 	}
 	backend.Accepted(ctx)
-	ended, err := c.poller.await(ctx, c, wanted.zone, operation.Name)
+	ended, err := c.poller.await(ctx, c, desired.zone, operation.Name)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, backend.InProgress.Errorf("%s goes on (operation %s)", wanted.doing, operation.Name)
+		return nil, backend.InProgress.Errorf("%s goes on (operation %s)", desired.doing, operation.Name)
 	case err != nil:
-		return nil, backend.InProgress.Errorf("%s goes on (operation %s): %v", wanted.doing, operation.Name, err)
+		return nil, backend.InProgress.Errorf("%s goes on (operation %s): %v", desired.doing, operation.Name, err)
 	}
 	return ended, nil
 }

@@ -29,38 +29,38 @@ type Pass struct {
 }
 
 // Recycle does one call's share of the work. It finds what earlier calls did.
-func Recycle(ctx context.Context, root tree.Dir, wanted Pass) (err error) {
-	if err := checkPlain(ctx, root, wanted.Recycling); err != nil {
+func Recycle(ctx context.Context, root tree.Dir, pass Pass) (err error) {
+	if err := checkPlain(ctx, root, pass.Recycling); err != nil {
 		return err
 	}
-	if wanted.folder, err = workFolder(ctx, root, wanted.Token); err != nil {
+	if pass.folder, err = workFolder(ctx, root, pass.Token); err != nil {
 		return err
 	}
-	mine := wanted.folder + "/" + wanted.Token
+	mine := pass.folder + "/" + pass.Token
 	if err := tree.EnsureDir(ctx, root, mine, share.OwnerOnly); err != nil {
 		return fmt.Errorf("making directory %s: %w", mine, err)
 	}
 	// After the directory was made: a caller that set another token since then removes it, or its
 	// token is seen now.
-	if err := wanted.Confirm(ctx); err != nil {
-		return errors.Join(err, wanted.removeWorkFolders(ctx, root))
+	if err := pass.Confirm(ctx); err != nil {
+		return errors.Join(err, pass.removeWorkFolders(ctx, root))
 	}
-	err = tree.Within(ctx, root, mine, func(aside tree.Dir) error { return wanted.moveAsideAndRemove(ctx, root, aside) })
+	err = tree.Within(ctx, root, mine, func(aside tree.Dir) error { return pass.moveAsideAndRemove(ctx, root, aside) })
 	switch {
 	case errors.Is(err, backend.InProgress):
 		return err
 	case errors.Is(err, tree.ErrUnfinished):
-		return backend.InProgress.Errorf("directory %s has more files than could be removed so far: removing goes on", wanted.Path)
+		return backend.InProgress.Errorf("directory %s has more files than could be removed so far: removing goes on", pass.Path)
 	case err != nil:
-		return fmt.Errorf("removing what is in directory %s: %w", wanted.Path, err)
+		return fmt.Errorf("removing what is in directory %s: %w", pass.Path, err)
 	}
-	if err := tree.RemoveFile(ctx, root, wanted.folder+"/"+InspectionFile); err != nil {
-		return fmt.Errorf("removing file %s/%s: %w", wanted.folder, InspectionFile, err)
+	if err := tree.RemoveFile(ctx, root, pass.folder+"/"+InspectionFile); err != nil {
+		return fmt.Errorf("removing file %s/%s: %w", pass.folder, InspectionFile, err)
 	}
-	if err := wanted.removeWorkFolders(ctx, root); err != nil {
+	if err := pass.removeWorkFolders(ctx, root); err != nil {
 		return err
 	}
-	return checkEmpty(ctx, root, wanted.Recycling)
+	return checkEmpty(ctx, root, pass.Recycling)
 }
 
 // workFolder is the working directory. If a tenant made something else with that name, it is one of
@@ -79,13 +79,13 @@ func workFolder(ctx context.Context, root tree.Dir, token string) (string, error
 
 // checkPlain refuses a directory that is, or was, the share of a StorageBackend: the
 // volumes of other claims are in it.
-func checkPlain(ctx context.Context, root tree.Dir, wanted backend.Recycling) error {
+func checkPlain(ctx context.Context, root tree.Dir, request backend.Recycling) error {
 	there, err := tree.Exists(ctx, root, share.Folder)
 	if err != nil || !there {
 		return err
 	}
 	return backend.Conflict.Errorf("directory %s of server %s has a directory %s in it, as the share of a StorageBackend has: "+
-		"nothing is removed: remove what is to go by hand", wanted.Path, wanted.Server, share.Folder)
+		"nothing is removed: remove what is to go by hand", request.Path, request.Server, share.Folder)
 }
 
 // moveAsideAndRemove inspects the directory, where it must, before it removes anything.
@@ -148,12 +148,12 @@ func checkEmptiable(ctx context.Context, root tree.Dir, inspection *inspect.Insp
 }
 
 // checkEmpty checks that the directory is empty: a client may still write there.
-func checkEmpty(ctx context.Context, root tree.Dir, wanted backend.Recycling) error {
+func checkEmpty(ctx context.Context, root tree.Dir, request backend.Recycling) error {
 	for entry, err := range root.List(ctx, tree.Cursor{}) {
 		if err != nil {
 			return err
 		}
-		return backend.InProgress.Errorf("directory %s holds %s again: removing goes on", wanted.Path, entry.Name)
+		return backend.InProgress.Errorf("directory %s holds %s again: removing goes on", request.Path, entry.Name)
 	}
 	return nil
 }
