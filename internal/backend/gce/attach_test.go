@@ -118,7 +118,7 @@ func TestManyMayReadADiskAndOneMayWriteIt(t *testing.T) {
 	w.mustBe(err, backend.Conflict, "is attached elsewhere")
 }
 
-func TestOfTwoWhoAttachADiskAtOnceOneGetsIt(t *testing.T) {
+func TestOfTwoConcurrentAttachesOneSucceeds(t *testing.T) {
 	for round := range 5 {
 		w := newWorld(t)
 		id := w.withDisk(w.open(), "1")
@@ -145,7 +145,7 @@ func TestOfTwoWhoAttachADiskAtOnceOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestWhatANodeCanNotHaveIsToldSo(t *testing.T) {
+func TestAnAttachThatANodeCanNotHaveIsRefused(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
@@ -175,7 +175,7 @@ func TestWhatANodeCanNotHaveIsToldSo(t *testing.T) {
 	}
 }
 
-func TestNothingIsAttachedForAHandleThatIsNoneOfStowages(t *testing.T) {
+func TestNothingIsAttachedForAForeignHandle(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(allowing)
 	for _, handle := range []string{"", "boot", "PVC-1", "pvc-1/../2", "projects/demo", "projects/demo/zones/*/disks/pvc-1"} {
@@ -205,7 +205,7 @@ func TestANodeHasRoomForSoManyDisks(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseAttachedIsLeftToThem(t *testing.T) {
+func TestAttachmentsOfOtherProgramsAreLeftAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked compute.AttachedDisk
 		says  string
@@ -273,7 +273,7 @@ func TestThereIsNothingToDetachWhereThereIsNoInstance(t *testing.T) {
 	w.mustBe(on.Detach(t.Context(), id, backend.NodeIdentity{Name: "n", ProviderID: "gce://hidden/europe-west3-a/n"}), backend.Unavailable, "project hidden")
 }
 
-func TestANodeWhoseProviderIsForgottenIsFoundByName(t *testing.T) {
+func TestANodeWithoutAProviderIDIsFoundByName(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
@@ -331,7 +331,7 @@ func TestADiskThatIsAttachedIsNotDeleted(t *testing.T) {
 }
 
 // Any server answers 404 to a path that it doesn't know.
-func TestADiskIsNotCalledGoneByAServerThatIsNoComputeAPI(t *testing.T) {
+func TestAServerThatIsNoComputeAPIDoesNotProveADiskGone(t *testing.T) {
 	w := newWorld(t)
 	id := w.withDisk(w.open(), "1")
 	astray := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Endpoint += "v2/" })

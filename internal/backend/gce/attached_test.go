@@ -15,7 +15,7 @@ func (w *world) isAttached(on *gceBackend, id string, to backend.NodeIdentity) (
 	return is
 }
 
-func TestADiskThatIsAboutToBeAttachedOrDetachedIsToldSo(t *testing.T) {
+func TestAnAttachOrDetachInProgressIsReported(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
@@ -56,7 +56,7 @@ func TestADiskIsFoundAtItsInstanceByNameWhateverItsLabels(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatWasMadeAnewUnderItsNameHasNothing(t *testing.T) {
+func TestARecreatedInstanceHasNoDisks(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")

@@ -113,7 +113,7 @@ func TestASecretThatIsTakenAwayEndsAllCalls(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreNoneAreToldSo(t *testing.T) {
+func TestInvalidKeysAreReported(t *testing.T) {
 	w := newWorld(t)
 	for name, test := range map[string]struct {
 		key  []byte
@@ -141,7 +141,7 @@ func TestKeysThatAreNoneAreToldSo(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsNotAcceptedIsToldSo(t *testing.T) {
+func TestATokenThatIsNotAcceptedIsReported(t *testing.T) {
 	w := newWorld(t, func(options *gcemock.Options) { options.Token = "secret" })
 	w.mustBe(w.open().Probe(t.Context()), backend.Unavailable, "a call without credentials isn't accepted: renew it, or set gce.credentialsSecret")
 }

@@ -118,7 +118,7 @@ func TestNothingElseIsEverDoneToAnExistingDisk(t *testing.T) {
 	}
 }
 
-func TestAnExistingDiskThatSomebodyElseAttachedIsNeverTaken(t *testing.T) {
+func TestAnExistingDiskThatAnotherProgramAttachedIsLeftAlone(t *testing.T) {
 	for name, as := range map[string]*compute.AttachedDisk{
 		"under its own name":          {DeviceName: "legacy"},
 		"under no name":               {},
@@ -203,7 +203,7 @@ func TestABackendThatAllowsNoExistingDisksAnyMoreStillDetachesThem(t *testing.T)
 
 // Each call that changes something is cut off, before it arrives and after it took
 // effect, and another leader goes on.
-func TestACrashWhileAnExistingDiskIsAttachedOrDetachedIsMadeGood(t *testing.T) {
+func TestACrashWhileAnExistingDiskIsAttachedOrDetachedIsRecovered(t *testing.T) {
 	for name, becomes := range map[string]fate{"before the call": dropped, "after the call": unanswered} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

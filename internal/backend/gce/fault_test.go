@@ -70,7 +70,7 @@ func withEach(t *testing.T, test func(t *testing.T, w *world, name string, call 
 	}
 }
 
-func TestARefusalHasItsKindAndIsMadeGood(t *testing.T) {
+func TestARefusalHasItsKindAndARepeatSucceeds(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault gcemock.Fault
 		kind  backend.ErrorKind
@@ -108,7 +108,7 @@ var unlike = map[string]backend.ErrorKind{
 	"Detach RESOURCE_NOT_READY": backend.NotReady,
 }
 
-func TestARefusedAttachIsNotTakenForWorkThatGoesOn(t *testing.T) {
+func TestARefusedAttachIsNotInProgress(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault gcemock.Fault
 		kind  backend.ErrorKind
@@ -132,14 +132,14 @@ func TestARefusedAttachIsNotTakenForWorkThatGoesOn(t *testing.T) {
 	}
 }
 
-func TestAConstraintOnNewDisksIsToldOnTheClaim(t *testing.T) {
+func TestAConstraintOnNewDisksIsReportedOnTheClaim(t *testing.T) {
 	w := newWorld(t)
 	w.inject(gcemock.Fault{Method: "disks.insert", Status: http.StatusPreconditionFailed, Message: "Constraint constraints/compute.x violated"})
 	_, err := w.provision(w.open(), backendtest.Request("1"))
 	w.mustBe(err, backend.Invalid, "constraints/compute.x", "change the policies of project demo")
 }
 
-func TestAnOperationThatEndsInErrorHasItsKindAndIsMadeGood(t *testing.T) {
+func TestAnOperationThatFailsHasItsKindAndARepeatSucceeds(t *testing.T) {
 	for code, kind := range map[string]backend.ErrorKind{
 		"QUOTA_EXCEEDED":                            backend.Exhausted,
 		"ZONE_RESOURCE_POOL_EXHAUSTED":              backend.Exhausted,
@@ -163,7 +163,7 @@ func TestAnOperationThatEndsInErrorHasItsKindAndIsMadeGood(t *testing.T) {
 	}
 }
 
-func TestManyFailuresOfBeforeAreGoneThrough(t *testing.T) {
+func TestManyEarlierFailuresArePassed(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		const failures = 35 // more than one call goes through
 		before := w.operations(zoneA, operationTypes[name])
@@ -194,7 +194,7 @@ func TestAnAnswerThatIsLostIsFoundByARepeat(t *testing.T) {
 	})
 }
 
-func TestAnOperationThatIsStuckIsWaitedForByWhoeverAsks(t *testing.T) {
+func TestAStuckOperationIsAwaitedByEachCaller(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		before := w.operations(zoneA, operationTypes[name])
 		w.kind.clients.Limits.Operation = 20 * time.Millisecond
@@ -231,7 +231,7 @@ func TestTwoManagersAtOnceBeginOneOperation(t *testing.T) {
 	})
 }
 
-func TestACloudThatGoesAwayInTheMiddleIsWaitedFor(t *testing.T) {
+func TestACloudThatFailsInTheMiddleIsAwaited(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		before := w.operations(zoneA, operationTypes[name])
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Delay: gcemock.Duration(100 * time.Millisecond)})
@@ -248,7 +248,7 @@ func TestACloudThatGoesAwayInTheMiddleIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestACloudThatIsNotThereIsToldSo(t *testing.T) {
+func TestAnUnreachableCloudIsReported(t *testing.T) {
 	withEach(t, func(_ *testing.T, w *world, _ string, call func(*gceBackend) error) {
 		w.mustBe(call(w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Endpoint = "http://127.0.0.1:9" })),
 			backend.Unavailable, "the Compute API can't be reached: look at gce.endpoint")
@@ -292,7 +292,7 @@ func TestAListThatLagsBehindHidesNothing(t *testing.T) {
 	})
 }
 
-func TestTheCloudIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+func TestNoCallIsMadeDuringAPauseThatTheCloudRequested(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Status: http.StatusTooManyRequests, RetryAfter: gcemock.Duration(time.Second)})
@@ -323,7 +323,7 @@ func TestTheCloudIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	}
 }
 
-func TestAQuotaThatIsUsedUpIsAskedForAgain(t *testing.T) {
+func TestAnExhaustedQuotaIsTriedAgain(t *testing.T) {
 	w := newWorld(t, func(options *gcemock.Options) { options.QuotaGb = 15 })
 	on := w.open()
 	w.mustProvision(on, backendtest.Request("1"))
@@ -335,7 +335,7 @@ func TestAQuotaThatIsUsedUpIsAskedForAgain(t *testing.T) {
 	w.mustProvision(on, backendtest.Request("2"))
 }
 
-func TestADiskThatIsBeingMadeIsNotTakenForNone(t *testing.T) {
+func TestADiskThatIsBeingMadeIsNotAbsent(t *testing.T) {
 	w := newWorld(t)
 	w.impatient()
 	on := w.open()

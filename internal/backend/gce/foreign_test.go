@@ -84,7 +84,7 @@ func withServer(disk, of *compute.Disk) *compute.Disk {
 	return disk
 }
 
-func TestWhatIsNoIDOfAVolumeIsNotLookedFor(t *testing.T) {
+func TestAnInvalidIDIsNeverRead(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	for _, id := range []string{"", "boot", "pvc-1/../boot", `pvc-" OR name = "boot`, "pvc-UPPER", "pvc-"} {
@@ -110,7 +110,7 @@ func TestADiskThatIsTooSmallIsNotTheClaims(t *testing.T) {
 	w.mustBe(err, backend.Conflict, "has 10Gi, less than the 20Gi asked for")
 }
 
-func TestOneOfOursAndOneOfAnothersAreToldApart(t *testing.T) {
+func TestOwnAndForeignDisksAreDistinguished(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	w.put(zoneA, &compute.Disk{Name: "pvc-1", SizeGb: 10})

@@ -43,7 +43,7 @@ func TestOnlyInstancesThatDisksNameAreListedAndOnlyTheirDisks(t *testing.T) {
 	}
 }
 
-func TestWhatOneMachineAtATimeCanHaveIsNotOfferedToMany(t *testing.T) {
+func TestADiskForOneMachineIsNotOfferedToMany(t *testing.T) {
 	w := newWorld(t)
 	for diskType, can := range map[string]bool{"": true, "pd-ssd": true, "hyperdisk-balanced": false, "hyperdisk-extreme": false} {
 		on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.DiskType = diskType })

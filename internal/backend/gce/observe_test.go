@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
-func TestAMachineIsSeenAsItIs(t *testing.T) {
+func TestAMachineIsObservedAsItIs(t *testing.T) {
 	w := newWorld(t)
 	w.stopInstance(node("node-2"))
 	for name, test := range map[string]struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
-func TestADiskTellsWhoseItIs(t *testing.T) {
+func TestADiskRecordsItsOwner(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(func(spec *stowagev1alpha1.GCEBackend) {
 		spec.Labels = map[string]stowagev1alpha1.GCELabelValue{"team": "storage"}
@@ -86,7 +86,7 @@ func TestMoreThanADiskCanHaveIsRefused(t *testing.T) {
 	}
 }
 
-func TestADiskThatNobodyCouldWriteIsRefused(t *testing.T) {
+func TestADiskThatCouldNeverBeWrittenIsRefused(t *testing.T) {
 	w := newWorld(t)
 	request := backendtest.Request("1")
 	request.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
@@ -223,7 +223,7 @@ func TestADiskThatIsBeingMadeInAZoneThatTheBackendHasNoMoreIsWaitedFor(t *testin
 	}
 }
 
-func TestADiskThatSomebodyDeletedIsNotMadeAgain(t *testing.T) {
+func TestADiskThatAnotherProgramDeletedIsNotMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	w.mustProvision(w.open(), backendtest.Request("1"))
 	zone := cloud.NameOf(w.mustHaveOne("pvc-1").Zone)
@@ -233,7 +233,7 @@ func TestADiskThatSomebodyDeletedIsNotMadeAgain(t *testing.T) {
 	w.mustBe(err, backend.Invalid, "was deleted since, not by Stowage", "create the claim anew")
 }
 
-func TestASpecThatTheCloudCanNotServeIsToldSo(t *testing.T) {
+func TestASpecThatTheCloudCanNotServeIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*stowagev1alpha1.GCEBackend)
 		kind   backend.ErrorKind

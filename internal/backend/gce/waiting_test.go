@@ -53,7 +53,7 @@ func TestManyWaitForTheirOperationsWithOneListAtATime(t *testing.T) {
 	}
 }
 
-func TestWhoeverGivesUpIsNotWaitedFor(t *testing.T) {
+func TestNoPollForACancelledCaller(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")

@@ -27,7 +27,7 @@ func withSource(t *testing.T, options ...func(*stowagev1alpha1.StorageBackend)) 
 	return cluster, wanted
 }
 
-func TestACopyIsAskedOfTheNodeOfItsSource(t *testing.T) {
+func TestACopyIsRequestedOnTheNodeOfItsSource(t *testing.T) {
 	for _, node := range []*corev1.Node{nil, Node("node-2")} {
 		cluster, request := withSource(t)
 		request.Node = node
@@ -50,7 +50,7 @@ func TestAPodOnAnotherNodeThanItsCopyIsSentBack(t *testing.T) {
 	}
 }
 
-func TestACopyWithoutRoomIsGivenUpWhereThePodMoves(t *testing.T) {
+func TestACopyWithoutRoomIsDeletedWhereThePodMoves(t *testing.T) {
 	cluster, request := withSource(t)
 	disks := cluster.open(t, LocalBackend("disks"))
 	_, _ = disks.Provision(t.Context(), request)
@@ -100,7 +100,7 @@ func TestACopyHasAtLeastWhatItsSourceHas(t *testing.T) {
 	}
 }
 
-func TestACopyOfWhatCanNotBeCopiedIsNeverAskedFor(t *testing.T) {
+func TestACopyThatIsImpossibleIsNeverRequested(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*stowagev1alpha1.LocalVolume, *backend.Request)
 		kind   backend.ErrorKind
@@ -155,7 +155,7 @@ func TestACopyOfWhatIsNotMadeYetWaits(t *testing.T) {
 	expectError(t, err, backend.Unavailable, "isn't made yet")
 }
 
-func TestAnEmptyVolumeIsNeverTakenForACopy(t *testing.T) {
+func TestAnEmptyVolumeIsNeverACopy(t *testing.T) {
 	cluster, request := withSource(t)
 	disks := cluster.open(t, LocalBackend("disks"))
 	_, _ = disks.Provision(t.Context(), backendtest.Request("2"))
@@ -164,7 +164,7 @@ func TestAnEmptyVolumeIsNeverTakenForACopy(t *testing.T) {
 	expectError(t, err, backend.Conflict, "began empty")
 }
 
-func TestARestoredVolumeIsCopiedForTheClaimThatItWasGivenTo(t *testing.T) {
+func TestARestoredVolumeIsCopiedForTheClaimThatItIsBoundTo(t *testing.T) {
 	restored := func(request backend.Request) *corev1.PersistentVolume {
 		pv := Volume(request.Source.ID)
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{

@@ -28,7 +28,7 @@ func TestAVolumeHasGrownOnceItsAgentSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoRoomIsTakenBackWhenLessIsAskedFor(t *testing.T) {
+func TestASmallerRequestReplacesOneWithoutRoom(t *testing.T) {
 	cluster, disks := newCluster(t, Node("node-1")).withVolume(t)
 	_, _ = grow(t, disks, "5Gi")
 	cluster.sayOfGrowth(t, stowagev1alpha1.ReasonExhausted, "no room")
@@ -45,7 +45,7 @@ func TestWhatHasNoRoomIsTakenBackWhenLessIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatTheAgentSaidOfAnEarlierGrowthIsNoAnswer(t *testing.T) {
+func TestTheReportOfAnEarlierGrowthIsNoAnswer(t *testing.T) {
 	cluster, disks := newCluster(t, Node("node-1")).withVolume(t)
 	_, _ = grow(t, disks, "5Gi")
 	cluster.sayOfGrowth(t, stowagev1alpha1.ReasonExhausted, "no room", func(said *metav1.Condition) { said.ObservedGeneration-- })
@@ -99,7 +99,7 @@ func TestAVolumeThatIsBeingDeletedDoesNotGrow(t *testing.T) {
 	expectError(t, err, backend.Conflict, "is being deleted")
 }
 
-func TestWhoAsksForGrowthByAnOldViewAsksAgain(t *testing.T) {
+func TestAGrowthDecidedOnAnOldReadIsRepeated(t *testing.T) {
 	cluster, _ := newCluster(t, Node("node-1")).withVolume(t)
 	shown := cluster.volume(t, "1")
 	cluster.actAsAgent(t.Context())

@@ -25,7 +25,7 @@ func TestOnlyImagesKeepToTheirCapacityAndCanBeBlockDevices(t *testing.T) {
 	}
 }
 
-func TestAnImageIsAskedForAsItsBackendSays(t *testing.T) {
+func TestAnImageIsRequestedAsItsBackendSays(t *testing.T) {
 	for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock} {
 		t.Run(string(mode), func(t *testing.T) {
 			cluster := newCluster(t, Node("node-1"))
@@ -92,7 +92,7 @@ func TestMoreThanALocalVolumeCanHaveIsRefused(t *testing.T) {
 	}
 }
 
-func TestADirectoryHasTheSizeThatIsAskedForInWholeBytes(t *testing.T) {
+func TestADirectoryHasTheRequestedSizeInWholeBytes(t *testing.T) {
 	for size, want := range map[string]string{"10000001": "10000001", "0.1Gi": "107374183", "1Gi": "1Gi"} {
 		cluster := newCluster(t, Node("node-1"))
 		request := backendtest.Request("1")
@@ -104,7 +104,7 @@ func TestADirectoryHasTheSizeThatIsAskedForInWholeBytes(t *testing.T) {
 	}
 }
 
-func TestADirectoryIsAskedForWithoutWhatImagesHave(t *testing.T) {
+func TestADirectoryIsRequestedWithoutTheFieldsOfImages(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	request := backendtest.Request("1")
 	request.Capacity = resource.MustParse("10000001")
@@ -135,7 +135,7 @@ func TestTheNodeGrowsTheFileSystemInAnImageThatGrew(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatGrowsIsToldByWhatItIsThoughItsBackendMakesAnotherKindNow(t *testing.T) {
+func TestAGrowthIsReportedByTheVolumesKindThoughItsBackendMakesAnotherKindNow(t *testing.T) {
 	for name, test := range map[string]struct {
 		then, now []func(*stowagev1alpha1.StorageBackend)
 		isImage   bool

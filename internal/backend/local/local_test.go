@@ -36,7 +36,7 @@ func TestLocalKeepsTheContract(t *testing.T) {
 	}
 }
 
-func TestANewVolumeIsAskedOfTheReadyNodeWithMostRoom(t *testing.T) {
+func TestANewVolumeIsRequestedOnTheReadyNodeWithMostRoom(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"), unready(Node("node-0")))
 	disks := cluster.open(t, LocalBackend("disks"))
 	for _, uid := range []string{"1", "2"} {
@@ -52,7 +52,7 @@ func TestANewVolumeIsAskedOfTheReadyNodeWithMostRoom(t *testing.T) {
 	}
 }
 
-func TestAVolumeForAPlacedPodIsAskedOfThePodsNode(t *testing.T) {
+func TestAVolumeForAScheduledPodIsRequestedOnThePodsNode(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"))
 	request := backendtest.Request("1")
 	request.Node = Node("node-2")
@@ -75,7 +75,7 @@ func TestAPodsNodeThatIsNotTheBackendsIsRefused(t *testing.T) {
 	expectError(t, err, backend.WrongNode, "disk=ssd")
 }
 
-func TestANewVolumeIsAskedOnlyOfNodesThatItsClassAllows(t *testing.T) {
+func TestANewVolumeIsRequestedOnlyOnNodesThatItsClassAllows(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"))
 	request := backendtest.Request("1")
 	request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
@@ -93,14 +93,14 @@ func TestANewVolumeIsAskedOnlyOfNodesThatItsClassAllows(t *testing.T) {
 	expectError(t, err, backend.Unavailable, "allowedTopologies")
 }
 
-func TestABackendWithoutNodesSaysWhichLabelsItWants(t *testing.T) {
+func TestABackendWithoutNodesNamesItsLabels(t *testing.T) {
 	disks := newCluster(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "unlabelled"}}).open(t, LocalBackend("disks"))
 	expectError(t, disks.(backend.Prober).Probe(t.Context()), backend.Unavailable, stowagev1alpha1.TopologyNodeLabel)
 	_, err := disks.Provision(t.Context(), backendtest.Request("1"))
 	expectError(t, err, backend.Unavailable, "no node has the labels")
 }
 
-func TestWhatTheAgentSaysIsToldInTheBackendsWords(t *testing.T) {
+func TestTheAgentsReportBecomesAnErrorKind(t *testing.T) {
 	for reason, kind := range map[string]backend.ErrorKind{
 		stowagev1alpha1.ReasonExhausted:       backend.Exhausted,
 		stowagev1alpha1.ReasonPathOutsideBase: backend.Invalid,
@@ -306,7 +306,7 @@ func expectError(t *testing.T, err error, kind backend.ErrorKind, text string) {
 	}
 }
 
-func TestWhatIsNotWantedAnyMoreIsNotWaitedFor(t *testing.T) {
+func TestAnUnwantedVolumeIsNotAwaited(t *testing.T) {
 	cluster, request := newCluster(t, Node("node-1")), backendtest.Request("1")
 	disks := cluster.open(t, LocalBackend("disks"))
 	request.Unwanted = true

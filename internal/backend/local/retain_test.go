@@ -87,7 +87,7 @@ func TestAnAgentOfAnOlderVersionMayHaveBegunToRemoveARetainedVolume(t *testing.T
 	}
 }
 
-func TestAVolumeWhoseAgentBeganToRemoveItIsNotRetained(t *testing.T) {
+func TestAVolumeThatItsAgentBeganToRemoveIsNotRetained(t *testing.T) {
 	cluster, disks, id := condemned(t)
 	cluster.begin(t, "1")
 
@@ -116,7 +116,7 @@ func TestAVolumeIsNotRetainedByAReadFromBeforeItsAgentBegan(t *testing.T) {
 	}
 }
 
-func TestALeaderThatReadBeforeItWasRetainedDoesNotCondemnAVolume(t *testing.T) {
+func TestAStaleLeaderDoesNotMarkARetainedVolumeForDeletion(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	disks, request := cluster.open(t, LocalBackend("disks")), backendtest.Request("1")
 	if _, err := disks.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {

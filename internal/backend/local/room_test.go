@@ -19,7 +19,7 @@ func asking(uid, size string) backend.Request {
 	return request
 }
 
-func TestAVolumeGoesToTheNodeWithMostRoomByWhatItsAgentSays(t *testing.T) {
+func TestAVolumeGoesToTheNodeThatReportsMostRoom(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"))
 	cluster.disk(t, "disks", "node-1", "100Gi", "10Gi")
 	cluster.disk(t, "disks", "node-2", "50Gi", "40Gi")
@@ -29,7 +29,7 @@ func TestAVolumeGoesToTheNodeWithMostRoomByWhatItsAgentSays(t *testing.T) {
 	}
 }
 
-func TestWhatWasAskedAMomentAgoTakesUpRoom(t *testing.T) {
+func TestAnUnmadeRequestTakesUpRoom(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"))
 	cluster.disk(t, "disks", "node-1", "100Gi", "10Gi")
 	cluster.disk(t, "disks", "node-2", "100Gi", "8Gi")

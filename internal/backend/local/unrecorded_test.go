@@ -8,7 +8,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-func TestWhatAnAgentFoundWithoutALocalVolumeIsHeldThere(t *testing.T) {
+func TestDataWithoutALocalVolumeIsListedWithItsNode(t *testing.T) {
 	cluster, disks, id := condemned(t)
 	cluster.reports(t, "pvc-lost", id)
 
@@ -25,7 +25,7 @@ func TestWhatAnAgentFoundWithoutALocalVolumeIsHeldThere(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentFoundIsNamedWithItsClaim(t *testing.T) {
+func TestUnrecordedDataIsListedWithItsClaim(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	disks, claim := cluster.open(t, LocalBackend("disks")), backendtest.Request("1").Claim
 	disk := cluster.reports(t, "pvc-1")
@@ -42,7 +42,7 @@ func TestWhatAnAgentFoundIsNamedWithItsClaim(t *testing.T) {
 	}
 }
 
-func TestDataWithoutALocalVolumeIsNotCalledGone(t *testing.T) {
+func TestDataWithoutALocalVolumeIsNotGone(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	disks := cluster.open(t, LocalBackend("disks"))
 	cluster.reports(t, "pvc-1")

@@ -75,7 +75,7 @@ func cutOffAnywhere(t *testing.T, operate func(t *testing.T, w *world, spoil fun
 	}
 }
 
-func TestAProvisionCutOffAnywhereIsResumed(t *testing.T) {
+func TestAProvisionInterruptedAnywhereIsResumed(t *testing.T) {
 	nested, request := template("{{namespace}}/{{name}}"), requestFor("a", "data", "1")
 	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
 		spoil()
@@ -89,7 +89,7 @@ func TestAProvisionCutOffAnywhereIsResumed(t *testing.T) {
 	})
 }
 
-func TestAProvisionCutOffAnywhereIsUndone(t *testing.T) {
+func TestAProvisionInterruptedAnywhereIsUndone(t *testing.T) {
 	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
 		spoil()
 		_, err := w.open(t).Provision(t.Context(), requestFor("a", "data", "1"))
@@ -100,7 +100,7 @@ func TestAProvisionCutOffAnywhereIsUndone(t *testing.T) {
 	})
 }
 
-func TestADeletionCutOffAnywhereIsEnded(t *testing.T) {
+func TestADeletionInterruptedAnywhereIsCompleted(t *testing.T) {
 	for end, kept := range map[stowagev1alpha1.NFSDeletion]string{
 		stowagev1alpha1.NFSDelete:  recordPath("pvc-2"),
 		stowagev1alpha1.NFSArchive: archived + "/a_data_pvc-1/deep/file",
@@ -123,7 +123,7 @@ func TestADeletionCutOffAnywhereIsEnded(t *testing.T) {
 	}
 }
 
-func TestARetentionCutOffAnywhereIsEnded(t *testing.T) {
+func TestARetentionInterruptedAnywhereIsCompleted(t *testing.T) {
 	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
 		opened := w.open(t)
 		mustProvision(t, opened, requestFor("a", "data", "1"))

@@ -39,7 +39,7 @@ func TestAnArchivedVolumeIsKeptUnderANameOfItsOwn(t *testing.T) {
 	mustProvision(t, opened, requestFor("a", "data", "3"))
 }
 
-func TestARetainedVolumeKeepsItsPlace(t *testing.T) {
+func TestARetainedVolumeKeepsItsDirectory(t *testing.T) {
 	w := newWorld(t)
 	opened := w.open(t, template("{{namespace}}-{{name}}"), onDelete(stowagev1alpha1.NFSRetain))
 	mustProvision(t, opened, requestFor("a", "data", "1"))
@@ -187,7 +187,7 @@ func TestAVolumeWithManyFilesIsRemovedInSlices(t *testing.T) {
 	}
 }
 
-func TestListingTellsWhatIsOursAlone(t *testing.T) {
+func TestOnlyOwnVolumesAreListed(t *testing.T) {
 	w := newWorld(t)
 	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
 	mustProvision(t, w.openAs(t, newKind(t, otherCluster, "")), requestFor("a", "data", "2"))

@@ -117,7 +117,7 @@ func FuzzSettings(f *testing.F) {
 }
 
 // A claim's owner writes labels and annotations, of up to 256 KiB.
-func TestWhatAUserWroteIsCutInMessages(t *testing.T) {
+func TestTextOfUsersIsShortenedInMessages(t *testing.T) {
 	long := strings.Repeat("../", 10*(256<<10)/3)
 	request := requestFor("a", "data", "1")
 	request.Annotations = map[string]string{"k": long}

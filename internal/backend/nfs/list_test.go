@@ -48,7 +48,7 @@ func readPages(t *testing.T, opened *nfsBackend, meanwhile func(page int)) (ids 
 	return nil, 0
 }
 
-func TestMoreRecordsThanACallHasTimeForAreListedInPages(t *testing.T) {
+func TestManyRecordsAreListedInPages(t *testing.T) {
 	w := newWorld(t)
 	opened := w.open(t)
 	var all []string
@@ -125,7 +125,7 @@ func TestAPageHasNoMoreRecordsThanFitInMemory(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRecordHoldsNoListingUp(t *testing.T) {
+func TestAnInvalidRecordDoesNotStopAListing(t *testing.T) {
 	w := newWorld(t)
 	w.record(t, idOf(1), idOf(9))
 	w.put(t, recordPath(idOf(2)), strings.Repeat("[", 10*maxRecord))

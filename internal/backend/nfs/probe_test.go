@@ -57,7 +57,7 @@ func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 	}
 }
 
-func TestTheProbeSaysThatTheServerMakesSomebodyElseOfRoot(t *testing.T) {
+func TestTheProbeReportsASquashedRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: the server gives files away")
 	}
@@ -90,7 +90,7 @@ func TestNothingIsWrittenWhereAShareShouldBeMounted(t *testing.T) {
 	}
 }
 
-func TestWhatCrashesLeftAsideIsSweptOnceItIsOld(t *testing.T) {
+func TestTemporaryEntriesAreSweptOnceTheyAreOld(t *testing.T) {
 	w := newWorld(t)
 	w.put(t, temporary+"/pvc-1-old", "half a record")
 	w.put(t, temporary+"/pvc-1-new", "half a record")
@@ -117,7 +117,7 @@ func TestSpaceIsTheServers(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
+func TestASilentServerBlocksNoOther(t *testing.T) {
 	silent, well := newWorld(t), newWorld(t)
 	silent.kind.limits.Call, silent.kind.limits.SlotWait = time.Hour, 100*time.Millisecond
 	well.kind, well.spec.Server = silent.kind, "localhost"

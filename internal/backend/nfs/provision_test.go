@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 )
 
-func TestAVolumeTellsTheNodeAllThatItNeeds(t *testing.T) {
+func TestAVolumeHasAllThatTheNodeNeeds(t *testing.T) {
 	w := newWorld(t)
 	w.spec.NFSVersion = "4.1"
 	made := mustProvision(t, w.open(t), requestFor("team-a", "data", "1"))
@@ -47,7 +47,7 @@ func TestADirectoryHasTheModeThatTheSpecSays(t *testing.T) {
 	}
 }
 
-func TestARecordSaysWhoseAVolumeIs(t *testing.T) {
+func TestARecordNamesAVolumesOwner(t *testing.T) {
 	w := newWorld(t)
 	request := requestFor("team-a", "data", "1")
 	mustProvision(t, w.open(t), request)
@@ -60,7 +60,7 @@ func TestARecordSaysWhoseAVolumeIs(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatSomebodyElseMadeIsNeverGivenAway(t *testing.T) {
+func TestADirectoryThatAnotherProgramMadeIsNeverAVolume(t *testing.T) {
 	w := newWorld(t)
 	w.put(t, "team-a-data/photos", "of a cat")
 	opened := w.open(t, template("{{namespace}}-{{name}}"))
@@ -116,7 +116,7 @@ func TestAFileInAVolumeIsNotToBeMovedAway(t *testing.T) {
 	}
 }
 
-func TestOfManyThatAskForADirectoryOneGetsIt(t *testing.T) {
+func TestOfManyVolumesOneReservesADirectory(t *testing.T) {
 	w := newWorld(t)
 	var asking sync.WaitGroup
 	got := make(chan string, 8)
@@ -138,7 +138,7 @@ func TestOfManyThatAskForADirectoryOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestNoVolumeIsMadeForNobodysCluster(t *testing.T) {
+func TestNoVolumeIsMadeForAnUnknownCluster(t *testing.T) {
 	object := &stowagev1alpha1.StorageBackend{Spec: stowagev1alpha1.StorageBackendSpec{NFS: &stowagev1alpha1.NFSBackend{Server: "s", Path: "/srv"}}}
 	if _, err := newKind(t, "", "").Open(object); !errors.Is(err, backend.Unavailable) {
 		t.Errorf("opening ended with %v", err)
@@ -223,7 +223,7 @@ func directoryOf(t *testing.T, opened *nfsBackend, request backend.Request) stri
 	return directory
 }
 
-func TestAClaimCanAskForOnePodAlone(t *testing.T) {
+func TestAClaimCanRequireOnePodAlone(t *testing.T) {
 	w := newWorld(t)
 	request, opened := requestFor("shop", "data", "1"), w.open(t)
 	request.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}

@@ -107,7 +107,7 @@ func TestARecyclingOfManyFilesGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestARecyclingCutOffAnywhereIsEndedByAnother(t *testing.T) {
+func TestARecyclingInterruptedAnywhereIsCompletedByAnother(t *testing.T) {
 	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
 		w.fill(t)
 		spoil()
@@ -120,7 +120,7 @@ func TestARecyclingCutOffAnywhereIsEndedByAnother(t *testing.T) {
 
 // Both take themselves for the leader. The one who comes late looked at the volume
 // object when it still bore its token.
-func TestWhoComesLateRemovesNothingOfTheNextClaims(t *testing.T) { testLate(t, newWorld(t)) }
+func TestAStaleCallerRemovesNothingOfTheNextClaim(t *testing.T) { testLate(t, newWorld(t)) }
 
 func testLate(t *testing.T, w *world) {
 	w.fill(t)
@@ -137,7 +137,7 @@ func testLate(t *testing.T, w *world) {
 }
 
 // As before, but the late one was listing already when the other was done.
-func TestWhoIsCutOffInTheMiddleRemovesNothingOfTheNextClaims(t *testing.T) {
+func TestAnInterruptedCallerRemovesNothingOfTheNextClaim(t *testing.T) {
 	for nth := 1; ; nth++ {
 		w, seen := newWorld(t), 0
 		w.fill(t)

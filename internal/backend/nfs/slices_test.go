@@ -67,7 +67,7 @@ func (w *world) plant(t *testing.T, top string, directories int) {
 	must(t, os.Chown(filepath.Join(w.folder, top), nfstest.Anonymous, nfstest.Anonymous))
 }
 
-func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing.T) {
+func TestAVolumeWithAnInspectionOfManyCallsIsDeleted(t *testing.T) {
 	w := squashed(t)
 	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
 	w.plant(t, "a-data-1", 200)
@@ -86,7 +86,7 @@ func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing
 	}
 }
 
-func TestADirectoryThatIsLookedThroughForLongerThanACallMayTakeIsRecycled(t *testing.T) {
+func TestADirectoryWithAnInspectionOfManyCallsIsRecycled(t *testing.T) {
 	w := squashed(t)
 	w.plant(t, "data", 100)
 	w.plant(t, "more", 100)
@@ -99,7 +99,7 @@ func TestADirectoryThatIsLookedThroughForLongerThanACallMayTakeIsRecycled(t *tes
 	}
 }
 
-func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
+func TestATenantsEntryInPlaceOfTheProgressBlocksNothing(t *testing.T) {
 	forged := `{"of": "claim-1", "written": "2100-01-01T00:00:00Z", "done": true}`
 	for name, put := range map[string]func(t *testing.T, w *world, path string){
 		"a directory": func(t *testing.T, w *world, path string) { w.put(t, path+"/in/it", "data") },
@@ -124,11 +124,11 @@ func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestWhereRootIsSquashedWhoComesLateRemovesNothingOfTheNextClaims(t *testing.T) {
+func TestWithSquashedRootAStaleCallerRemovesNothingOfTheNextClaim(t *testing.T) {
 	testLate(t, squashed(t))
 }
 
-func TestALookThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
+func TestAnInspectionThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
 	w := squashed(t)
 	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
 	w.plant(t, "a-data-1", 10)

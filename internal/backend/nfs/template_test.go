@@ -59,7 +59,7 @@ func TestADirectoryIsNamedByTheTemplate(t *testing.T) {
 	}
 }
 
-func TestALongNameIsCutAndStaysTheClaimsOwn(t *testing.T) {
+func TestALongNameIsTruncatedAndStaysUnique(t *testing.T) {
 	long := strings.Repeat("n", 253)
 	one, errOne := directoryFor("", requestFor("team-a", long, "1"))
 	two, errTwo := directoryFor("", requestFor("team-a", long, "2"))

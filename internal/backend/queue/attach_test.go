@@ -72,7 +72,7 @@ func TestEveryNodeGetsTheAnswerOfItsOwnAttach(t *testing.T) {
 	})
 }
 
-func TestNothingElseHappensToAVolumeThatIsBeingAttached(t *testing.T) {
+func TestNoOtherCallRunsForAVolumeThatIsBeingAttached(t *testing.T) {
 	for name, ask := range map[string]func(*desk, string) error{
 		"a detach from another node": func(d *desk, id string) error { return d.detach(id, node(2)) },
 		"a detach from the same":     func(d *desk, id string) error { return d.detach(id, node(1)) },
@@ -101,7 +101,7 @@ func TestNothingElseHappensToAVolumeThatIsBeingAttached(t *testing.T) {
 	}
 }
 
-func TestABusyVolumeHoldsUpNoOtherOfItsNode(t *testing.T) {
+func TestABusyVolumeBlocksNoOtherOfItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 8)
 		must(t, d.provision(request("1", "a")))
@@ -117,7 +117,7 @@ func TestABusyVolumeHoldsUpNoOtherOfItsNode(t *testing.T) {
 	})
 }
 
-func TestAllWhoAskForAMachineAtOnceAreAnsweredByOneCall(t *testing.T) {
+func TestOneCallAnswersAllConcurrentObservationsOfAMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 8)
 		d.SetMachine(node(1), backend.MachineStopped)
@@ -138,7 +138,7 @@ func TestAllWhoAskForAMachineAtOnceAreAnsweredByOneCall(t *testing.T) {
 	})
 }
 
-func TestWhoGetsAnAnswerAtOnceIsNotWokenForIt(t *testing.T) {
+func TestACallerWithAnImmediateAnswerIsNotWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		var asking sync.WaitGroup
@@ -152,7 +152,7 @@ func TestWhoGetsAnAnswerAtOnceIsNotWokenForIt(t *testing.T) {
 	})
 }
 
-func TestWhatAMachineWasSomeTimeAgoIsAskedAgain(t *testing.T) {
+func TestAnOldObservationIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		d.SetMachine(node(1), backend.MachineStopped)
@@ -170,7 +170,7 @@ func TestWhatAMachineWasSomeTimeAgoIsAskedAgain(t *testing.T) {
 	})
 }
 
-func TestAnAnswerIsNotGivenToWhoStaysForAnother(t *testing.T) {
+func TestACallerGetsNoAnswerToAnotherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, id := newDesk(t, 1), request("1", "a").ID
 		release := d.Hold()
@@ -190,14 +190,14 @@ func TestAnAnswerIsNotGivenToWhoStaysForAnother(t *testing.T) {
 	})
 }
 
-func TestABackendThatDoesNotAttachIsSeenToBehindAQueue(t *testing.T) {
+func TestABackendThatDoesNotAttachHasNoAttacherBehindAQueue(t *testing.T) {
 	served := queue.New(t.Context(), nil).Serve(queue.Target{}, panicking{newDesk(t, 1)}, func() {})
 	if _, can := backend.As[backend.Attacher](served); can {
 		t.Error("the backend can't attach, and its queue offers to")
 	}
 }
 
-func TestTheAnswerToADetachIsHeardBeforeAnythingElseIsAsked(t *testing.T) {
+func TestTheAnswerToADetachIsCollectedBeforeAnyOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, id := newDesk(t, 8), request("1", "a").ID
 		must(t, d.provision(request("1", "a")))
@@ -227,7 +227,7 @@ func TestTheAnswerToADetachIsHeardBeforeAnythingElseIsAsked(t *testing.T) {
 	})
 }
 
-func TestWhatTheStorageHasTakenKeepsNoOtherCallFromBeingMade(t *testing.T) {
+func TestAnAcceptedCallBlocksNoOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		for _, number := range []string{"1", "2", "3"} {

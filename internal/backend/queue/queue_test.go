@@ -89,7 +89,7 @@ func TestAServedBackendKeepsTheContract(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatComesAtOnceIsGivenAtOnce(t *testing.T) {
+func TestAnImmediateAnswerIsReturnedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		if err := d.provision(request("1", "a")); err != nil {
@@ -101,7 +101,7 @@ func TestAnAnswerThatComesAtOnceIsGivenAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnAnswerOfWorkThatGoesOnIsVoidOnceSomethingHappened(t *testing.T) {
+func TestAnInProgressAnswerIsVoidOnceTheVolumeChanged(t *testing.T) {
 	for name, asks := range map[string]bool{"while somebody waits for it": true, "while nobody does": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAnAnswerOfWorkThatGoesOnIsVoidOnceSomethingHappened(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfWorkThatGoesOnIsGivenWhereNothingHappenedSince(t *testing.T) {
+func TestAnInProgressAnswerIsReturnedWhereNothingChangedSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		d.FailNext(backend.InProgress.Errorf("the agent is at work"))
@@ -142,7 +142,7 @@ func TestAnAnswerOfWorkThatGoesOnIsGivenWhereNothingHappenedSince(t *testing.T) 
 	})
 }
 
-func TestASlowCallLetsItsCallerGoAndWakesItForTheAnswer(t *testing.T) {
+func TestASlowCallReturnsQueuedAndWakesItsCallerForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		d.FailNext(backend.Exhausted.Errorf("full"))
@@ -187,7 +187,7 @@ func TestNoMoreCallsRunThanTheBackendAllows(t *testing.T) {
 	})
 }
 
-func TestNamespacesTakeTurns(t *testing.T) {
+func TestNamespacesGetSlotsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		release := d.Hold()
@@ -206,7 +206,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	})
 }
 
-func TestWhatHadToWaitForItsTurnIsDecidedAgain(t *testing.T) {
+func TestACallThatWaitedForASlotIsDecidedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		must(t, d.provision(request("1", "a")))
@@ -223,7 +223,7 @@ func TestWhatHadToWaitForItsTurnIsDecidedAgain(t *testing.T) {
 	})
 }
 
-func TestATurnThatNobodyComesForGoesToTheNext(t *testing.T) {
+func TestAnUnusedSlotGoesToTheNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		release := d.Hold()
@@ -238,7 +238,7 @@ func TestATurnThatNobodyComesForGoesToTheNext(t *testing.T) {
 	})
 }
 
-func TestAHangingBackendHoldsUpNoOther(t *testing.T) {
+func TestAHangingBackendBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hanging, other := newDesk(t, 1), fake.New()
 		release := hanging.Hold()
@@ -284,7 +284,7 @@ func TestADeletionWaitsForTheCallBeforeItAndMakesItsAnswerVoid(t *testing.T) {
 	})
 }
 
-func TestAnAnswerOfAnEarlierSpecIsNotGiven(t *testing.T) {
+func TestTheAnswerForAnEarlierSpecIsVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		d.FailNext(backend.Invalid.Errorf("no such export"))
@@ -297,7 +297,7 @@ func TestAnAnswerOfAnEarlierSpecIsNotGiven(t *testing.T) {
 	})
 }
 
-func TestAnAnswerToAnotherRequestIsNotGiven(t *testing.T) {
+func TestTheAnswerToAnotherRequestIsVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		release := d.Hold()
@@ -349,7 +349,7 @@ func TestAVolumeGrowsThroughAQueueWhereItCanGrow(t *testing.T) {
 	}
 }
 
-func TestAGrowthThatTakesLongIsAnsweredWhenItIsAskedForAgain(t *testing.T) {
+func TestALongGrowthIsAnsweredWhenItIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, asked := newDesk(t, 1), request("1", "a")
 		_ = d.provision(asked)

@@ -19,7 +19,7 @@ func TestARegionsQuotaIsAQuota(t *testing.T) {
 	}
 }
 
-func TestAListThatIsNotWholeIsNoList(t *testing.T) {
+func TestAnIncompleteListIsAnError(t *testing.T) {
 	if err := checkReached([]string{"zones/europe-west3-a"}); backend.KindOf(err) != backend.Unavailable {
 		t.Errorf("got %v", err)
 	}
@@ -28,7 +28,7 @@ func TestAListThatIsNotWholeIsNoList(t *testing.T) {
 	}
 }
 
-func TestAnOperationThatEndsInErrorIsNotTakenForDone(t *testing.T) {
+func TestAnOperationThatFailsIsNotDone(t *testing.T) {
 	for name, ended := range map[string]*compute.Operation{
 		"with errors":        {Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: "X"}}}},
 		"with none of them":  {Error: &compute.OperationError{}},

@@ -22,7 +22,7 @@ func (r *refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-func TestAPauseLastsAsLongAsItWasAskedFor(t *testing.T) {
+func TestAPauseLastsAsLongAsRequested(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, test := range map[string]struct {
 		status int

@@ -130,7 +130,7 @@ func timeoutOf(fault nfstest.Fault) time.Duration {
 	return callTimeout
 }
 
-func TestAServerThatMisbehavesHoldsUpNoReader(t *testing.T) {
+func TestAServerThatMisbehavesBlocksNoReader(t *testing.T) {
 	for name, fault := range noProperAnswer {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldOf(t, timeoutOf(fault))
@@ -169,7 +169,7 @@ func TestAServerThatMisbehavesFromTheStartIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestAServerThatMisbehavesIsAskedForTheOutcome(t *testing.T) {
+func TestAfterAFaultTheOutcomeIsRead(t *testing.T) {
 	carriedOut := map[nfstest.Fault]bool{nfstest.DropCall: false, nfstest.DeadSilence: false}
 	for name, fault := range noProperAnswer {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestAServerThatMisbehavesIsAskedForTheOutcome(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsLookedUp(t *testing.T) {
+func TestTheOutcomeOfALostAnswerIsRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		procedure uint32
 		prepare   func(t *testing.T, folder string)
@@ -336,7 +336,7 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAServerThatWantsALowPortGetsOneWherePossible(t *testing.T) {
+func TestAServerThatRequiresALowPortGetsOneWherePossible(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: ports below 1024 are root's")
 	}

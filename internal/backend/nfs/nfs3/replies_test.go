@@ -176,7 +176,7 @@ func (e *encoder) attributes(fileSystem uint64) *encoder {
 	return e.uint32(0, 0, 0, 0, 0, 0)
 }
 
-func TestAStaleHandleIsAskedForAgain(t *testing.T) {
+func TestAStaleHandleIsRequestedAgain(t *testing.T) {
 	client := NewClient("127.0.0.1", scripted(t, make(chan uint32, 16)))
 	defer client.Close()
 	root, err := client.Open(t.Context(), "/share")
@@ -210,7 +210,7 @@ func (l lateConn) SetDeadline(at time.Time) error {
 	return l.Conn.SetDeadline(at)
 }
 
-func TestACallThatIsGivenUpDisturbsNoOther(t *testing.T) {
+func TestACancelledCallDisturbsNoOther(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
 	late := lateConn{here, make(chan struct{}), make(chan struct{})}

@@ -54,7 +54,7 @@ func TestWhatIsStuckInTheKernelIsBounded(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForATurnAfterHisContext(t *testing.T) {
+func TestACallerWaitsForNoSlotAfterItsContext(t *testing.T) {
 	stuck, letGo := stuckShare(0)
 	defer letGo()
 	stuck.SlotWait = time.Hour

@@ -100,7 +100,7 @@ func TestWhatCannotBeRemovedIsFoundBeforeAnythingIs(t *testing.T) {
 	}
 }
 
-func TestALookGoesOnWhereTheLastCallEndedHoweverDeepAndWideATreeIs(t *testing.T) {
+func TestAnInspectionContinuesWhereTheLastCallEndedHoweverDeepAndWideATreeIs(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, _ string) {
 		must(t, root.MakeDir(t.Context(), "volume", 0o700))
 		must(t, tree.Within(t.Context(), root, "volume", func(dir tree.Dir) error {
@@ -146,7 +146,7 @@ func makeDeep(ctx context.Context, dir tree.Dir, name string, levels int) error 
 	return makeDeep(ctx, next, name, levels-1)
 }
 
-func TestALookEndsWhateverChangesMeanwhile(t *testing.T) {
+func TestAnInspectionEndsWhateverChangesMeanwhile(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		volume := filepath.Join(folder, "volume")
 		for i := range 100 {
@@ -181,7 +181,7 @@ func (o outdated) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Ent
 	return func(yield func(tree.Entry, error) bool) { yield(tree.Entry{}, tree.ErrCursor) }
 }
 
-func TestALookThroughWhatIsChangedAllTheTimeSaysSoAndEndsLater(t *testing.T) {
+func TestAnInspectionOfAChangingTreeReportsThatAndEndsLater(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		must(t, os.Mkdir(filepath.Join(folder, "a"), 0o755), os.Mkdir(filepath.Join(folder, "b"), 0o755))
 		at := tree.Position{}
@@ -198,7 +198,7 @@ func TestALookThroughWhatIsChangedAllTheTimeSaysSoAndEndsLater(t *testing.T) {
 	})
 }
 
-func TestWhatWasRefusedIsLookedAtAgainAndThenPassed(t *testing.T) {
+func TestARefusedDirectoryIsInspectedAgainAndThenPassed(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it gives files away")
 	}
@@ -234,7 +234,7 @@ func TestWhatWasRefusedIsLookedAtAgainAndThenPassed(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatAnotherWroteIsNotGoneOnFrom(t *testing.T) {
+func TestAnInvalidPositionIsNotUsed(t *testing.T) {
 	for name, text := range map[string]string{
 		"a name for the top": `{"steps": [{"name": "YQ=="}]}`,
 		"no name":            `{"steps": [{}, {}]}`,

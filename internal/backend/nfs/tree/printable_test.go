@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-func TestWhatOthersWroteIsCutAndQuotedInMessages(t *testing.T) {
+func TestTextOfOthersIsShortenedAndQuotedInMessages(t *testing.T) {
 	for text, want := range map[string]string{
 		"a/b c":      "a/b c",
 		"größe":      "größe",
