@@ -45,10 +45,10 @@ func testCloneOfNothing(t *testing.T, s subject) {
 	for name, source := range map[string]*backend.Source{"gone": request.Source, "not known any more": {}} {
 		request.Source = source
 		if _, err := s.provision(request); !errors.Is(err, backend.Invalid) {
-			t.Errorf("one whose source is %s got the answer %v", name, err)
+			t.Errorf("with a source that is %s it got the answer %v", name, err)
 		}
 		if s.has(request.ID) {
-			t.Errorf("one whose source is %s was made", name)
+			t.Errorf("with a source that is %s it was made", name)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func Contract(t *testing.T, open func(t *testing.T) (opened backend.Backend, has
 		"deleting one volume leaves its neighbours":            testNeighbours,
 		"many calls for one volume make one":                   testConcurrent,
 		"a request beyond the capabilities is invalid":         testCapabilities,
-		"claims whose names run together share nothing":        testNames,
+		"claims with names that run together share nothing":    testNames,
 		"a repeat completes a cancelled call":                  testCancelled,
 		"a backend that can list lists what is there":          testList,
 		"a retained volume is listed as such, and there":       testRetain,

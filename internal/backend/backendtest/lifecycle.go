@@ -35,9 +35,9 @@ func testRepeat(t *testing.T, s subject) {
 
 func testConflict(t *testing.T, s subject) {
 	s.mustProvision(t, Request("1"))
-	stranger := Request("2")
-	stranger.ID = Request("1").ID
-	if _, err := s.provision(stranger); !errors.Is(err, backend.Conflict) {
+	other := Request("2")
+	other.ID = Request("1").ID
+	if _, err := s.provision(other); !errors.Is(err, backend.Conflict) {
 		t.Errorf("another claim got the answer %v", err)
 	}
 }

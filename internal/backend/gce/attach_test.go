@@ -67,7 +67,7 @@ func TestADiskIsAttachedUnderItsOwnName(t *testing.T) {
 	want := map[string]string{"device": "pvc-1", "serial": "pvc-1", "instance": "gce://demo/europe-west3-a/node-1"}
 	for range 2 {
 		if got := w.mustAttach(on, id, node("node-1"), false); !maps.Equal(got.Metadata, want) {
-			t.Errorf("the node is told %v", got.Metadata)
+			t.Errorf("the metadata is %v", got.Metadata)
 		}
 	}
 	has, err := w.compute.Instances.Get(project, zoneA, "node-1").Do()
@@ -136,7 +136,7 @@ func TestOfTwoConcurrentAttachesOneSucceeds(t *testing.T) {
 		both.Wait()
 		users := w.users(id)
 		if len(users) != 1 || errs[users[0]] != nil {
-			t.Fatalf("round %d: it is on %v, and they were told %v", round, users, errs)
+			t.Fatalf("round %d: it is on %v, and the calls returned %v", round, users, errs)
 		}
 		delete(errs, users[0])
 		for _, err := range errs {
@@ -256,7 +256,7 @@ func TestThereIsNothingToDetachWhereThereIsNoInstance(t *testing.T) {
 	for name, from := range map[string]backend.NodeIdentity{
 		"one that is gone":           node("node-9"),
 		"one of another provider":    {Name: "node-2", ProviderID: "aws:///eu-1/i-7"},
-		"one that nobody knows":      {Name: "node-9"},
+		"an unknown one":             {Name: "node-9"},
 		"one that has another disk":  node("node-1"),
 		"one of another zone":        nodeAt(zoneB, "node-b"),
 		"one of no name that can be": {Name: "node.example.com"},
@@ -288,7 +288,7 @@ func TestADiskThatIsBeingAttachedIsDetachedAfterThat(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
-	w.impatient()
+	w.inProgressAtOnce()
 	w.inject(gcemock.Fault{Method: "instances.attachDisk", Count: 1, Stuck: true})
 	_, err := on.Attach(t.Context(), backend.AttachRequest{ID: id, Node: node("node-1")})
 	w.mustBe(err, backend.InProgress, "attaching disk")
@@ -308,7 +308,7 @@ func TestADiskThatIsBeingDetachedIsNotTakenForAttached(t *testing.T) {
 	on := w.open()
 	id := w.withDisk(on, "1")
 	w.mustAttach(on, id, node("node-1"), false)
-	w.impatient()
+	w.inProgressAtOnce()
 	w.inject(gcemock.Fault{Method: "instances.detachDisk", Count: 1, Stuck: true})
 	w.mustBe(on.Detach(t.Context(), id, node("node-1")), backend.InProgress, "detaching disk")
 	_, err := on.Attach(t.Context(), backend.AttachRequest{ID: id, Node: node("node-1")})

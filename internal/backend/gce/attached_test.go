@@ -19,7 +19,7 @@ func TestAnAttachOrDetachInProgressIsReported(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
-	w.impatient()
+	w.inProgressAtOnce()
 	for _, method := range []string{"instances.attachDisk", "instances.detachDisk"} {
 		w.inject(gcemock.Fault{Method: method, Count: 1, Stuck: true})
 		if method == "instances.attachDisk" {

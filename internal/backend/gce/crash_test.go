@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// from spoils the nth call, and all after it are lost: the manager crashed, or the
+// from makes a fault in the nth call, and all later calls are lost: the manager crashed, or the
 // network. It counts the calls.
 func from(nth int, becomes fate) (plan func(*http.Request) fate, count func() int) {
 	var mu sync.Mutex

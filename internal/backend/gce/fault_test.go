@@ -76,18 +76,18 @@ func TestARefusalHasItsKindAndARepeatSucceeds(t *testing.T) {
 		kind  backend.ErrorKind
 		says  string
 	}{
-		"too many calls":          {gcemock.Fault{Status: http.StatusTooManyRequests}, backend.Unavailable, "too many calls for project demo"},
-		"too many of a user":      {gcemock.Fault{Status: http.StatusForbidden, Reason: "userRateLimitExceeded"}, backend.Unavailable, "too many calls"},
-		"not there for a while":   {gcemock.Fault{Status: http.StatusServiceUnavailable}, backend.Unavailable, "isn't ready"},
-		"a quota":                 {gcemock.Fault{Status: http.StatusForbidden}, backend.Exhausted, "a quota of project demo is used up"},
-		"not allowed":             {gcemock.Fault{Status: http.StatusForbidden, Reason: "forbidden"}, backend.Unavailable, "grant the roles"},
-		"not allowed, of a kind":  {gcemock.Fault{Status: http.StatusForbidden, Reason: "insufficientPermissions"}, backend.Unavailable, "grant the roles"},
-		"a forbidden of no kind":  {gcemock.Fault{Status: http.StatusForbidden, Reason: "somethingNew"}, backend.Unavailable, "grant the roles"},
-		"the API is off":          {gcemock.Fault{Status: http.StatusForbidden, Reason: "accessNotConfigured"}, backend.Unavailable, "switch the Compute Engine API on"},
-		"not known":               {gcemock.Fault{Status: http.StatusUnauthorized}, backend.Unavailable, "isn't accepted: renew it"},
-		"an error of the inside":  {gcemock.Fault{Status: http.StatusInternalServerError}, "", "may have taken effect"},
-		"a gateway that gives up": {gcemock.Fault{Status: http.StatusBadGateway, Reason: "somethingNew"}, "", "may have taken effect"},
-		"an error of the back":    {gcemock.Fault{Status: http.StatusInternalServerError, Reason: "backendError"}, "", "may have taken effect"},
+		"too many calls":         {gcemock.Fault{Status: http.StatusTooManyRequests}, backend.Unavailable, "too many calls for project demo"},
+		"too many of a user":     {gcemock.Fault{Status: http.StatusForbidden, Reason: "userRateLimitExceeded"}, backend.Unavailable, "too many calls"},
+		"not there for a while":  {gcemock.Fault{Status: http.StatusServiceUnavailable}, backend.Unavailable, "isn't ready"},
+		"a quota":                {gcemock.Fault{Status: http.StatusForbidden}, backend.Exhausted, "a quota of project demo is used up"},
+		"not allowed":            {gcemock.Fault{Status: http.StatusForbidden, Reason: "forbidden"}, backend.Unavailable, "grant the roles"},
+		"not allowed, of a kind": {gcemock.Fault{Status: http.StatusForbidden, Reason: "insufficientPermissions"}, backend.Unavailable, "grant the roles"},
+		"a forbidden of no kind": {gcemock.Fault{Status: http.StatusForbidden, Reason: "somethingNew"}, backend.Unavailable, "grant the roles"},
+		"the API is off":         {gcemock.Fault{Status: http.StatusForbidden, Reason: "accessNotConfigured"}, backend.Unavailable, "switch the Compute Engine API on"},
+		"not known":              {gcemock.Fault{Status: http.StatusUnauthorized}, backend.Unavailable, "isn't accepted: renew it"},
+		"an error of the inside": {gcemock.Fault{Status: http.StatusInternalServerError}, "", "may have taken effect"},
+		"a gateway that fails":   {gcemock.Fault{Status: http.StatusBadGateway, Reason: "somethingNew"}, "", "may have taken effect"},
+		"an error of the back":   {gcemock.Fault{Status: http.StatusInternalServerError, Reason: "backendError"}, "", "may have taken effect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withEach(t, func(_ *testing.T, w *world, name string, call func(*gceBackend) error) {
@@ -235,7 +235,7 @@ func TestACloudThatFailsInTheMiddleIsAwaited(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		before := w.operations(zoneA, operationTypes[name])
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Delay: gcemock.Duration(100 * time.Millisecond)})
-		w.impatient()
+		w.inProgressAtOnce()
 		on := w.open()
 		w.mustBe(call(on), backend.InProgress)
 		w.stop()
@@ -298,15 +298,15 @@ func TestNoCallIsMadeDuringAPauseThatTheCloudRequested(t *testing.T) {
 	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Status: http.StatusTooManyRequests, RetryAfter: gcemock.Duration(time.Second)})
 	_, err := on.Provision(t.Context(), backendtest.Request("1"))
 	w.mustBe(err, backend.Unavailable, "too many calls")
-	var heard atomic.Int32
-	w.plans(func(*http.Request) fate { heard.Add(1); return served })
+	var calls atomic.Int32
+	w.plans(func(*http.Request) fate { calls.Add(1); return served })
 	_, err = on.Provision(t.Context(), backendtest.Request("1"))
 	w.mustBe(err, backend.Unavailable, "asked to be left alone until")
 	if pause := time.Until(backend.PausedUntil(err)); pause <= 0 || pause > time.Second {
 		t.Errorf("it is to be left alone for %s", pause)
 	}
-	if heard.Load() > 0 {
-		t.Errorf("it was called %d times", heard.Load())
+	if calls.Load() > 0 {
+		t.Errorf("it was called %d times", calls.Load())
 	}
 	end := time.Now().Add(patience)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -337,7 +337,7 @@ func TestAnExhaustedQuotaIsTriedAgain(t *testing.T) {
 
 func TestADiskThatIsBeingMadeIsNotAbsent(t *testing.T) {
 	w := newWorld(t)
-	w.impatient()
+	w.inProgressAtOnce()
 	on := w.open()
 	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Stuck: true})
 	request := backendtest.Request("1")

@@ -21,7 +21,7 @@ func TestADiskOfAnotherIsNeverTouched(t *testing.T) {
 		"one that others described": {func(*world, *gceBackend) *compute.Disk {
 			return &compute.Disk{SizeGb: 10, Description: `{"kubernetes.io/created-for/pv/name":"pvc-1"}`}
 		}, "isn't Stowage's"},
-		"one that bears our labels alone": {func(w *world, on *gceBackend) *compute.Disk {
+		"one with only our labels": {func(w *world, on *gceBackend) *compute.Disk {
 			disk := w.ourDisk(on, "1", 10)
 			disk.Description = ""
 			return disk

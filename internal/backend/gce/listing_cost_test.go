@@ -36,7 +36,7 @@ func TestOnlyInstancesThatDisksNameAreListedAndOnlyTheirDisks(t *testing.T) {
 	}
 	query := asked[0].Query()
 	if !strings.HasSuffix(asked[0].Path, "/zones/"+zoneA+"/instances") || query.Get("filter") != `(name = "node-1")` {
-		t.Errorf("it asks for %s", asked[0])
+		t.Errorf("it requests %s", asked[0])
 	}
 	if fields := query.Get("fields"); !strings.Contains(fields, "disks(") || strings.Contains(fields, "metadata") {
 		t.Errorf("it asks for the fields %q", fields)

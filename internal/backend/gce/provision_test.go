@@ -198,7 +198,7 @@ func TestADiskIsFoundInAZoneThatTheBackendHasNoMore(t *testing.T) {
 
 func TestADiskThatIsBeingMadeInAZoneThatTheBackendHasNoMoreIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
-	w.impatient()
+	w.inProgressAtOnce()
 	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Stuck: true})
 	request := backendtest.Request("1")
 	request.Node = nodeNamed("node-1", zoneA)

@@ -48,7 +48,7 @@ func TestManyWaitForTheirOperationsWithOneListAtATime(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for w.kind.clients.Polled() > 0 {
 		if time.Now().After(deadline) {
-			t.Fatal("it polls for nobody")
+			t.Fatal("it polls without callers")
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestACopyIsRequestedOnTheNodeOfItsSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		if asked := cluster.volume(t, "2").Spec; asked.NodeName != "node-2" || asked.Source != request.Source.ID {
-			t.Errorf("it is asked for as %+v", asked)
+			t.Errorf("it is requested as %+v", asked)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestAPodOnAnotherNodeThanItsCopyIsSentBack(t *testing.T) {
 	_, err := cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
 	expectError(t, err, backend.WrongNode, "lies on node node-2, and the pod was placed on node node-1")
 	if cluster.has(request.ID) {
-		t.Error("it is asked for")
+		t.Error("it is requested")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestACopyWithoutRoomIsNotMovedAwayFromItsSource(t *testing.T) {
 	_, err := disks.Provision(t.Context(), request)
 	expectError(t, err, backend.Exhausted, "no room")
 	if asked := cluster.volume(t, "2"); asked.Spec.RemoveData || !asked.DeletionTimestamp.IsZero() {
-		t.Error("it is given up")
+		t.Error("it is deleted")
 	}
 }
 
@@ -85,7 +85,7 @@ func TestACopyIsOfTheKindOfItsSourceWhateverItsBackendMakesNow(t *testing.T) {
 	_, _ = cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
 	asked := cluster.volume(t, "2").Spec
 	if asked.Layout != stowagev1alpha1.LayoutImage || asked.FSType != "xfs" || asked.Allocation != stowagev1alpha1.AllocationSparse {
-		t.Errorf("it is asked for as %+v", asked)
+		t.Errorf("it is requested as %+v", asked)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestACopyHasAtLeastWhatItsSourceHas(t *testing.T) {
 		request.Capacity = resource.MustParse(asked)
 		_, _ = cluster.open(t, LocalBackend("disks", inImages)).Provision(t.Context(), request)
 		if capacity := cluster.volume(t, "2").Spec.Capacity; capacity.String() != want {
-			t.Errorf("of %s asked for it is %s", asked, capacity.String())
+			t.Errorf("for a request of %s it is %s", asked, capacity.String())
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestACopyThatIsImpossibleIsNeverRequested(t *testing.T) {
 			_, err := cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
 			expectError(t, err, test.kind, test.text)
 			if cluster.has(request.ID) {
-				t.Error("it is asked for")
+				t.Error("it is requested")
 			}
 		})
 	}

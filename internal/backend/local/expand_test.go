@@ -37,7 +37,7 @@ func TestASmallerRequestReplacesOneWithoutRoom(t *testing.T) {
 
 	_, _ = grow(t, disks, "2Mi")
 	if asked := cluster.volume(t, "1").Spec.Capacity; asked.String() != "2Mi" {
-		t.Errorf("%s is asked for still", asked.String())
+		t.Errorf("%s is still requested", asked.String())
 	}
 	cluster.actAsAgent(t.Context())
 	if expanded, err := grow(t, disks, "2Mi"); err != nil || expanded.Capacity.String() != "2Mi" {
@@ -88,7 +88,7 @@ func TestAVolumeOfAnotherBackendDoesNotGrow(t *testing.T) {
 	_, err := grow(t, cluster.open(t, LocalBackend("others")), "5Mi")
 	expectError(t, err, backend.Conflict, "belongs to backend disks")
 	if asked := cluster.volume(t, "1").Spec.Capacity; asked.String() != "1Mi" {
-		t.Errorf("%s is asked for", asked.String())
+		t.Errorf("%s is requested", asked.String())
 	}
 }
 
@@ -140,7 +140,7 @@ func grow(t *testing.T, disks backend.Backend, size string) (backend.Expansion, 
 	return backend.Expand(t.Context(), disks, backendtest.Request("1").ID, resource.MustParse(size))
 }
 
-// sayOfGrowth has the agent say that volume 1 can't have what it asks for.
+// sayOfGrowth reports, as the agent, that volume 1 can't have the requested capacity.
 func (c cluster) sayOfGrowth(t *testing.T, reason, message string, changes ...func(*metav1.Condition)) {
 	t.Helper()
 	volume := c.volume(t, "1")

@@ -47,7 +47,7 @@ func TestANewVolumeIsRequestedOnTheReadyNodeWithMostRoom(t *testing.T) {
 	for uid, node := range map[string]string{"1": "node-1", "2": "node-2"} {
 		volume := cluster.volume(t, uid)
 		if volume.Spec.NodeName != node {
-			t.Errorf("volume %s was asked of %s, not of %s", uid, volume.Spec.NodeName, node)
+			t.Errorf("volume %s was requested on %s, not on %s", uid, volume.Spec.NodeName, node)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestAVolumeForAScheduledPodIsRequestedOnThePodsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
-		t.Errorf("it was asked of %s", node)
+		t.Errorf("it was requested on %s", node)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestANewVolumeIsRequestedOnlyOnNodesThatItsClassAllows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
-		t.Errorf("it was asked of %s", node)
+		t.Errorf("it was requested on %s", node)
 	}
 	other := backendtest.Request("2")
 	other.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}}
@@ -141,7 +141,7 @@ func TestAVolumeThatFoundNoRoomFollowsItsPodToAnotherNode(t *testing.T) {
 	_, _ = disks.Provision(t.Context(), request)
 
 	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
-		t.Errorf("it is asked of %s still", node)
+		t.Errorf("it is still requested on %s", node)
 	}
 }
 
@@ -256,7 +256,7 @@ func (c cluster) provisioned(volume *stowagev1alpha1.LocalVolume, status metav1.
 }
 
 // runAgent plays the agents of all nodes until the test ends: it makes what is
-// asked for and lets go what is deleted.
+// requested and releases what is deleted.
 func (c cluster) runAgent(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -310,9 +310,9 @@ func TestAnUnwantedVolumeIsNotAwaited(t *testing.T) {
 	cluster, request := newCluster(t, Node("node-1")), backendtest.Request("1")
 	disks := cluster.open(t, LocalBackend("disks"))
 	request.Unwanted = true
-	// The call before may have been asked for this, and may still take effect.
+	// An earlier call may have requested this, and may still take effect.
 	if _, err := disks.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
-		t.Errorf("what nobody knows of gave %v", err)
+		t.Errorf("an unrequested volume gave %v", err)
 	}
 	_, err := disks.Provision(t.Context(), request)
 	expectError(t, err, backend.Invalid, "isn't made any further")
@@ -320,6 +320,6 @@ func TestAnUnwantedVolumeIsNotAwaited(t *testing.T) {
 		t.Error("nothing goes on that its deletion doesn't end, but it is unfinished")
 	}
 	if err := disks.Delete(t.Context(), request.ID); !errors.Is(err, backend.InProgress) {
-		t.Errorf("its deletion gave %v", err)
+		t.Errorf("its deletion returned %v", err)
 	}
 }

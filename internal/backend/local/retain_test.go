@@ -15,8 +15,8 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// condemned is a volume on node-1 whose agent was told to remove it, and hasn't begun.
-func condemned(t *testing.T) (cluster, backend.Backend, string) {
+// deleting is a volume on node-1 that is marked for deletion, and that its agent hasn't begun to remove.
+func deleting(t *testing.T) (cluster, backend.Backend, string) {
 	t.Helper()
 	cluster := newCluster(t, Node("node-1"))
 	disks, request := cluster.open(t, LocalBackend("disks")), backendtest.Request("1")
@@ -57,7 +57,7 @@ func (c cluster) reports(t *testing.T, ids ...string) *stowagev1alpha1.LocalDisk
 }
 
 func TestAVolumeIsRetainedWhileItsAgentHasNotBegunToRemoveIt(t *testing.T) {
-	cluster, disks, id := condemned(t)
+	cluster, disks, id := deleting(t)
 	cluster.reports(t)
 
 	place, err := backend.Retain(t.Context(), disks, id)
@@ -70,12 +70,12 @@ func TestAVolumeIsRetainedWhileItsAgentHasNotBegunToRemoveIt(t *testing.T) {
 		t.Errorf("removeData is %v, the labels are %v", volume.Spec.RemoveData, volume.Labels)
 	}
 	if again, err := backend.Retain(t.Context(), disks, id); err != nil || again != place {
-		t.Errorf("asked again, it lies in %q, error %v", again, err)
+		t.Errorf("repeated, it is in %q, error %v", again, err)
 	}
 }
 
 func TestAnAgentOfAnOlderVersionMayHaveBegunToRemoveARetainedVolume(t *testing.T) {
-	cluster, disks, id := condemned(t)
+	cluster, disks, id := deleting(t)
 
 	place, err := backend.Retain(t.Context(), disks, id)
 
@@ -88,7 +88,7 @@ func TestAnAgentOfAnOlderVersionMayHaveBegunToRemoveARetainedVolume(t *testing.T
 }
 
 func TestAVolumeThatItsAgentBeganToRemoveIsNotRetained(t *testing.T) {
-	cluster, disks, id := condemned(t)
+	cluster, disks, id := deleting(t)
 	cluster.begin(t, "1")
 
 	_, err := backend.Retain(t.Context(), disks, id)
@@ -100,7 +100,7 @@ func TestAVolumeThatItsAgentBeganToRemoveIsNotRetained(t *testing.T) {
 }
 
 func TestAVolumeIsNotRetainedByAReadFromBeforeItsAgentBegan(t *testing.T) {
-	cluster, _, id := condemned(t)
+	cluster, _, id := deleting(t)
 	before := cluster.volume(t, "1")
 	cluster.begin(t, "1")
 	late, err := local.Kind{Client: cluster, Live: showing{cluster, before}, Base: base}.Open(LocalBackend("disks"))
@@ -134,12 +134,12 @@ func TestAStaleLeaderDoesNotMarkARetainedVolumeForDeletion(t *testing.T) {
 	expectError(t, late.Delete(t.Context(), request.ID), backend.InProgress, "read again")
 
 	if volume := cluster.volume(t, "1"); volume.Spec.RemoveData || !volume.DeletionTimestamp.IsZero() {
-		t.Error("it was condemned")
+		t.Error("it was marked for deletion")
 	}
 }
 
 func TestARetainedVolumeThatAnotherVolumeObjectStandsForIsRemovedWithIt(t *testing.T) {
-	cluster, disks, id := condemned(t)
+	cluster, disks, id := deleting(t)
 	if _, err := backend.Retain(t.Context(), disks, id); err != nil {
 		t.Fatal(err)
 	}

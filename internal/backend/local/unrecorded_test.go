@@ -9,7 +9,7 @@ import (
 )
 
 func TestDataWithoutALocalVolumeIsListedWithItsNode(t *testing.T) {
-	cluster, disks, id := condemned(t)
+	cluster, disks, id := deleting(t)
 	cluster.reports(t, "pvc-lost", id)
 
 	held, err := disks.(backend.Lister).List(t.Context())

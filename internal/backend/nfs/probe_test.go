@@ -28,8 +28,8 @@ func TestAShareThatServesIsFoundToServe(t *testing.T) {
 
 func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 	for name, test := range map[string]struct {
-		spoil  func(w *world)
-		advice string
+		interrupt func(w *world)
+		advice    string
 	}{
 		"an export that isn't there": {func(w *world) { w.spec.Path = "/exports/other" }, "add it to the server's exports"},
 		"a server that is stopped":   {func(w *world) { w.proxy.Close() }, "can't be reached"},
@@ -48,7 +48,7 @@ func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			test.spoil(w)
+			test.interrupt(w)
 			err := w.open(t).Probe(t.Context())
 			if !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), test.advice) {
 				t.Errorf("the probe says: %v", err)
@@ -128,7 +128,7 @@ func TestASilentServerBlocksNoOther(t *testing.T) {
 	for range silent.kind.limits.Parallel {
 		go func() { stuck <- opened.Probe(ctx) }()
 	}
-	awaitTaken(t, opened)
+	awaitNoSlot(t, opened)
 
 	if err := opened.Probe(t.Context()); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "none ends") {
 		t.Errorf("one more gets the answer %v", err)
@@ -137,15 +137,15 @@ func TestASilentServerBlocksNoOther(t *testing.T) {
 	cancel()
 	for range silent.kind.limits.Parallel {
 		if err := <-stuck; !errors.Is(err, backend.Unavailable) {
-			t.Errorf("a call that was given up ended with %v", err)
+			t.Errorf("a cancelled call ended with %v", err)
 		}
 	}
 	silent.proxy.Plan(nil)
 	must(t, opened.Probe(t.Context()))
 }
 
-// awaitTaken waits until all turns on a server are taken.
-func awaitTaken(t *testing.T, opened *nfsBackend) {
+// awaitNoSlot waits until all slots on a server are in use.
+func awaitNoSlot(t *testing.T, opened *nfsBackend) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -154,7 +154,7 @@ func awaitTaken(t *testing.T, opened *nfsBackend) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("the turns aren't taken")
+			t.Fatal("the slots aren't in use")
 		}
 	}
 }

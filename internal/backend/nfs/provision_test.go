@@ -158,11 +158,11 @@ func TestAForeignRecordIsAConflict(t *testing.T) {
 	w := newWorld(t)
 	request := requestFor("team-a", "data", "1")
 	mustProvision(t, w.open(t), request)
-	stranger := w.openAs(t, newKind(t, otherCluster, ""))
-	if _, err := stranger.Provision(t.Context(), request); !errors.Is(err, backend.Conflict) {
+	other := w.openAs(t, newKind(t, otherCluster, ""))
+	if _, err := other.Provision(t.Context(), request); !errors.Is(err, backend.Conflict) {
 		t.Errorf("provisioning for another cluster ended with %v", err)
 	}
-	if err := stranger.Delete(t.Context(), request.ID); !errors.Is(err, backend.Conflict) {
+	if err := other.Delete(t.Context(), request.ID); !errors.Is(err, backend.Conflict) {
 		t.Errorf("deleting for another cluster ended with %v", err)
 	}
 	w.mustHave(t, "team-a-data-1")

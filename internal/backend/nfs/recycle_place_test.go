@@ -33,10 +33,10 @@ func TestAStaleCallerRemovesNothingThoughATenantTookTheWorkFolder(t *testing.T) 
 }
 
 func TestAnotherCallerCompletesARecyclingThoughATenantTookTheWorkFolder(t *testing.T) {
-	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
 		w.put(t, recycle.Folder, "data")
 		w.put(t, "data/file", "data")
-		spoil()
+		interrupt()
 		return w.kind.Recycle(t.Context(), w.recycling("one"))
 	}, func(t *testing.T, w *world) {
 		mustRecycle(t.Context(), t, w.kind, w.recycling("two"))

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/recycle"
 )
 
-// recycling asks for the world's share to be emptied by the bearer of a token.
+// recycling requests that the caller with a token empties the world's share.
 func (w *world) recycling(token string) backend.Recycling {
 	wanted := backend.Recycling{
 		Volume: "scratch", Server: w.spec.Server, Path: string(w.spec.Path), Token: token, Data: "claim-1",
@@ -108,9 +108,9 @@ func TestARecyclingOfManyFilesGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestARecyclingInterruptedAnywhereIsCompletedByAnother(t *testing.T) {
-	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
 		w.fill(t)
-		spoil()
+		interrupt()
 		return w.kind.Recycle(t.Context(), w.recycling("one"))
 	}, func(t *testing.T, w *world) {
 		mustRecycle(t.Context(), t, w.kind, w.recycling("two"))
@@ -118,7 +118,7 @@ func TestARecyclingInterruptedAnywhereIsCompletedByAnother(t *testing.T) {
 	})
 }
 
-// Both take themselves for the leader. The one who comes late looked at the volume
+// Both act as the leader. The stale one read the volume
 // object when it still bore its token.
 func TestAStaleCallerRemovesNothingOfTheNextClaim(t *testing.T) { testLate(t, newWorld(t)) }
 
@@ -180,10 +180,10 @@ func (w *world) overtake(ctx context.Context, t *testing.T) {
 
 func TestADirectoryThatCannotBeNamedIsNotRecycled(t *testing.T) {
 	for name, change := range map[string]func(*backend.Recycling){
-		"the root":        func(wanted *backend.Recycling) { wanted.Path = "/" },
-		"a way out":       func(wanted *backend.Recycling) { wanted.Path = nfstest.Share + "/../other" },
-		"no server":       func(wanted *backend.Recycling) { wanted.Server = "a b" },
-		"no mount option": func(wanted *backend.Recycling) { wanted.MountOptions = []string{"port=1;reboot"} },
+		"the root":        func(request *backend.Recycling) { request.Path = "/" },
+		"a way out":       func(request *backend.Recycling) { request.Path = nfstest.Share + "/../other" },
+		"no server":       func(request *backend.Recycling) { request.Server = "a b" },
+		"no mount option": func(request *backend.Recycling) { request.MountOptions = []string{"port=1;reboot"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -24,7 +24,7 @@ func atMost(calls int) func(nfstest.Call) nfstest.Fault {
 	}
 }
 
-// squashed is a world whose server squashes root, and whose operations run out of time
+// squashed is a world with a server that squashes root, and with operations that run out of time
 // after some calls.
 func squashed(t *testing.T) *world {
 	t.Helper()
@@ -37,7 +37,7 @@ func squashed(t *testing.T) *world {
 	return w
 }
 
-// untilDone repeats a call whose operations run out of time, each time as another
+// untilDone repeats a call with operations that run out of time, each time as another
 // process, and returns what the calls before the last said.
 func (w *world) untilDone(t *testing.T, call func(kind *Kind) error) []string {
 	t.Helper()

@@ -20,7 +20,7 @@ func node(number int) backend.NodeIdentity {
 	return backend.NodeIdentity{Name: name, ProviderID: "fake://zone/" + name}
 }
 
-// attach asks for a volume to be attached for reading; who asks is woken by its name.
+// attach attaches a volume for reading; the caller is woken by its name.
 func (d *desk) attach(id string, to backend.NodeIdentity) error {
 	attacher, _ := backend.As[backend.Attacher](d.served(to.Name))
 	_, err := attacher.Attach(context.Background(), backend.AttachRequest{ID: id, Node: to, ReadOnly: true})
@@ -94,7 +94,7 @@ func TestNoOtherCallRunsForAVolumeThatIsBeingAttached(t *testing.T) {
 				release()
 				synctest.Wait()
 				if err := ask(d, id); err != nil && !errors.Is(err, backend.InProgress) {
-					t.Errorf("asked again, it is answered %v", err)
+					t.Errorf("repeated, it returns %v", err)
 				}
 			})
 		})
@@ -157,7 +157,7 @@ func TestAnOldObservationIsRepeated(t *testing.T) {
 		d := newDesk(t, 1)
 		d.SetMachine(node(1), backend.MachineStopped)
 		release := d.Hold()
-		if _, err := d.observe("one who doesn't come back", node(1)); !errors.Is(err, backend.Queued) {
+		if _, err := d.observe("one that doesn't come back", node(1)); !errors.Is(err, backend.Queued) {
 			t.Fatalf("a call that is held was answered %v", err)
 		}
 		release()
@@ -185,7 +185,7 @@ func TestACallerGetsNoAnswerToAnotherCall(t *testing.T) {
 		release()
 		asking.Wait()
 		if made == nil && err == nil {
-			t.Error("who asked for a volume got the answer to its removal")
+			t.Error("the caller of an attach got the answer to the removal")
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestTheAnswerToADetachIsCollectedBeforeAnyOtherCall(t *testing.T) {
 			t.Errorf("then, there is %t, %v", asked, err)
 		}
 		if asked, _ := queue.EndedDetach(attacher, id, node(1)); asked {
-			t.Error("it is given twice")
+			t.Error("it is returned twice")
 		}
 	})
 }

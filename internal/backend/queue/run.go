@@ -105,7 +105,7 @@ func (q *Queue) measure(ctx context.Context, c *call) (any, error) {
 	return answer, err
 }
 
-// recovered turns a panic of a backend, which would end the whole program, into an error with an
+// recovered turns a panic of a backend, which would end the program, into an error with an
 // unknown outcome.
 func recovered(ctx context.Context, c *call) (answer any, err error) {
 	defer func() {

@@ -19,8 +19,8 @@ func FuzzProgress(f *testing.F) {
 		if len(written) > maxProgress+len(data) || err != nil || len(found.Position.Steps) > 64 {
 			t.Errorf("it goes on at %d steps, written as %d bytes, %v", len(found.Position.Steps), len(written), err)
 		}
-		if told := rounded(found.Position.Seen); told < 0 || told > found.Position.Seen {
-			t.Errorf("%d is told as %d", found.Position.Seen, told)
+		if got := rounded(found.Position.Seen); got < 0 || got > found.Position.Seen {
+			t.Errorf("%d is rounded to %d", found.Position.Seen, got)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func TestOldOrForeignProgressIsIgnored(t *testing.T) {
 func TestAGrowingCountIsRoundedToFewValues(t *testing.T) {
 	for count, want := range map[int64]int64{0: 0, 1: 1, 2: 2, 4: 2, 9: 5, 10: 10, 19: 10, 20: 20, 49: 20, 500: 500, 1 << 62: 2e18} {
 		if got := rounded(count); got != want {
-			t.Errorf("%d is told as %d", count, got)
+			t.Errorf("%d is rounded to %d", count, got)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func (d *dir) removeName(ctx context.Context, proc uint32, name string) error {
 	return wrap("removing", d.path+"/"+name, err)
 }
 
-// changeName calls a procedure whose arguments begin with a name in the directory.
+// changeName calls a procedure with arguments that begin with a name in the directory.
 func (d *dir) changeName(ctx context.Context, proc uint32, name string, more *encoder) error {
 	if err := tree.CheckName(name); err != nil {
 		return err

@@ -70,7 +70,7 @@ func askPort(ctx context.Context, portmapper *conn, program procedure) (uint16, 
 	return uint16(results.uint32()), results.err
 }
 
-// portIn reads the port of a universal address, whose last two numbers it is
+// portIn reads the port of a universal address: its last two numbers
 // (RFC 5665, 5.2.3.3): 0 where there is none.
 func portIn(universal string) uint16 {
 	parts := strings.Split(universal, ".")

@@ -91,7 +91,7 @@ func TestRemovingStopsAtAnotherFileSystem(t *testing.T) {
 	}
 }
 
-// scripted serves that share, and tells which procedures that change something
+// scripted serves that share, and reports which procedures that change something
 // were called.
 func scripted(t *testing.T, changes chan<- uint32) Options {
 	t.Helper()
@@ -195,7 +195,7 @@ func TestAStaleHandleIsRequestedAgain(t *testing.T) {
 	}
 }
 
-// lateConn is a connection whose deadline is moved up late, as the scheduler may
+// lateConn is a connection with a deadline that moves up late, as the scheduler may
 // have it: after the reply came.
 type lateConn struct {
 	net.Conn

@@ -53,7 +53,7 @@ type Call struct {
 	Procedure uint32
 }
 
-// Proxy stands before a server and spoils calls.
+// Proxy is before a server and makes faults.
 type Proxy struct {
 	listener net.Listener
 	server   int
@@ -64,8 +64,8 @@ type Proxy struct {
 	open  map[net.Conn]bool
 }
 
-// Spoil puts a proxy before the server at a port.
-func Spoil(server int) (*Proxy, error) {
+// NewProxy starts a proxy before the server at a port.
+func NewProxy(server int) (*Proxy, error) {
 	listener, err := listen()
 	if err != nil {
 		return nil, err
@@ -153,11 +153,11 @@ func (p *Proxy) pass(call []byte, client, server net.Conn) bool {
 	if err != nil {
 		return false
 	}
-	return spoil(fault, reply, client)
+	return answerWith(fault, reply, client)
 }
 
-// spoil sends a reply, or what the fault makes of it.
-func spoil(fault Fault, reply []byte, client net.Conn) bool {
+// answerWith sends a reply, or what the fault makes of it.
+func answerWith(fault Fault, reply []byte, client net.Conn) bool {
 	header := binary.BigEndian.AppendUint32(nil, lastFragment|uint32(len(reply)))
 	switch fault {
 	case LoseReply:

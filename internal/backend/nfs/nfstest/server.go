@@ -41,7 +41,7 @@ type Server struct {
 	folder   string
 	// ReadOnly makes the share refuse changes.
 	ReadOnly atomic.Bool
-	// Secure makes the server refuse clients whose port isn't below 1024.
+	// Secure makes the server refuse clients with a port of 1024 or more.
 	Secure atomic.Bool
 	// Squash maps root to Anonymous, like all clients of this server.
 	Squash atomic.Bool

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// stuckShare is a mount whose server is silent: the kernel holds every call until
+// stuckShare is a mount from a silent server: the kernel blocks every call until
 // letGo.
 func stuckShare(parallel int) (stuck *Share, letGo context.CancelFunc) {
 	held, letGo := context.WithCancel(context.Background())
@@ -49,7 +49,7 @@ func TestWhatIsStuckInTheKernelIsBounded(t *testing.T) {
 	}
 	letGo()
 	for range parallel {
-		// Each gives its turn back once the kernel lets go of it.
+		// Each frees its slot once the kernel returns.
 		stuck.Slots <- struct{}{}
 	}
 }

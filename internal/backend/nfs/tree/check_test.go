@@ -21,9 +21,9 @@ import (
 // maxPlace is how large a place may be, written down: names of 255 bytes, 64 deep.
 const maxPlace = 32 << 10
 
-// lookThrough looks through a directory, one entry with each call, and each as another
-// process; between two it calls meanwhile. It returns how many entries were looked at.
-func lookThrough(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int64, error) {
+// inspectAll inspects a directory, one entry with each call, and each as another
+// process; between two it calls meanwhile. It returns how many entries were inspected.
+func inspectAll(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int64, error) {
 	t.Helper()
 	const most = 100_000
 	written := []byte("{}")
@@ -48,7 +48,7 @@ func lookThrough(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int
 	return 0, nil
 }
 
-// weak is a directory that asks for the rights of a user who isn't root.
+// weak is a directory with the rights of a user other than root.
 type weak struct {
 	tree.Dir
 	uid uint32
@@ -90,7 +90,7 @@ func TestWhatCannotBeRemovedIsFoundBeforeAnythingIs(t *testing.T) {
 			must(t, err)
 			defer root.Close()
 			err = tree.Within(t.Context(), weak{root, self}, "volume", func(dir tree.Dir) error {
-				_, err := lookThrough(t, dir, self, nil)
+				_, err := inspectAll(t, dir, self, nil)
 				return err
 			})
 			if removable := err == nil; removable != test.removable || !removable && !errors.Is(err, fs.ErrPermission) {
@@ -116,10 +116,10 @@ func TestAnInspectionContinuesWhereTheLastCallEndedHoweverDeepAndWideATreeIs(t *
 		}))
 		open, most := 0, 0
 		must(t, tree.Within(t.Context(), counted{root, &open, &most}, "volume", func(dir tree.Dir) error {
-			seen, err := lookThrough(t, dir, 0, nil)
-			// It looks 64 directories deep.
+			seen, err := inspectAll(t, dir, 0, nil)
+			// It inspects 64 directories deep.
 			if seen != 700+64 {
-				t.Errorf("%d entries were looked at", seen)
+				t.Errorf("%d entries were inspected", seen)
 			}
 			return err
 		}))
@@ -154,7 +154,7 @@ func TestAnInspectionEndsWhateverChangesMeanwhile(t *testing.T) {
 		}
 		calls := 0
 		must(t, tree.Within(t.Context(), root, "volume", func(dir tree.Dir) error {
-			_, err := lookThrough(t, dir, 0, func() {
+			_, err := inspectAll(t, dir, 0, func() {
 				calls++
 				way := filepath.Join(volume, fmt.Sprint(calls%100))
 				must(t, os.RemoveAll(way))
@@ -171,7 +171,7 @@ func TestAnInspectionEndsWhateverChangesMeanwhile(t *testing.T) {
 	})
 }
 
-// outdated is a directory whose cursors are refused.
+// outdated is a directory that refuses cursors.
 type outdated struct{ tree.Dir }
 
 func (o outdated) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, error] {

@@ -17,12 +17,12 @@ func TestTextOfOthersIsShortenedAndQuotedInMessages(t *testing.T) {
 		"\x1b[31mno": `"\x1b[31mno"`,
 	} {
 		if got := tree.Printable(text); got != want {
-			t.Errorf("%q is shown as %s", text, got)
+			t.Errorf("%q is printed as %s", text, got)
 		}
 	}
 	for _, long := range []string{strings.Repeat("a", 100_000), strings.Repeat("ö", 100_000), strings.Repeat("\x00", 100_000)} {
 		if got := tree.Printable(long); len(got) > 1000 {
-			t.Errorf("%d bytes are shown", len(got))
+			t.Errorf("%d bytes are printed", len(got))
 		}
 	}
 }

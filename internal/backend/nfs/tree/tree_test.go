@@ -144,7 +144,7 @@ func TestTheParentsOfADirectoryAreMadeWithIt(t *testing.T) {
 			t.Error("a directory was made in a file")
 		}
 		if _, err := tree.Lookup(t.Context(), root, "x/y"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("looking where nothing is: %v", err)
+			t.Errorf("reading an absent path: %v", err)
 		}
 	})
 }
