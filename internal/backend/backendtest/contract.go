@@ -8,8 +8,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-const ()
-
 // Contract runs the suite against a backend. Each test opens one of its own; has reports whether
 // storage with an id exists, without the backend.
 func Contract(t *testing.T, open func(t *testing.T) (opened backend.Backend, has func(id string) bool)) {

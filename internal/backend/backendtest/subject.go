@@ -31,7 +31,7 @@ func Request(uid string) backend.Request {
 	}
 }
 
-// patience is how long a call may go on saying InProgress.
+// patience is how long a call may return InProgress.
 const patience = 30 * time.Second
 
 const pause = 10 * time.Millisecond

@@ -8,11 +8,9 @@ import (
 	"fmt"
 
 	"google.golang.org/api/compute/v1"
-
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-
 	corev1 "k8s.io/api/core/v1"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/volume"
