@@ -44,9 +44,11 @@ func (b *Backend) begin(ctx context.Context, call string) error {
 	if len(b.failures) == 0 {
 		return nil
 	}
-	defer b.mu.Unlock()
 	next := b.failures[0]
 	b.failures = b.failures[1:]
+	if next != nil { // FailNext(nil, err) fails the second call
+		b.mu.Unlock()
+	}
 	return next
 }
 
