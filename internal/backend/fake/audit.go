@@ -26,7 +26,7 @@ func (b *Backend) List(context.Context) ([]backend.Held, error) {
 	return append(held, b.unrecorded...), nil
 }
 
-// LoseRecord leaves a volume on a node without a record, as on a disk after its LocalVolume was
+// LoseRecord leaves a volume on a node without a record, as on a disk after its NodeVolume was
 // removed.
 func (b *Backend) LoseRecord(id, node string) {
 	b.mu.Lock()

@@ -11,7 +11,7 @@ import (
 )
 
 // outcome is what the agent reported: nil where the volume was made.
-func outcome(volume *stowagev1alpha1.LocalVolume) error {
+func outcome(volume *stowagev1alpha1.NodeVolume) error {
 	provisioned := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 	if provisioned == nil {
 		return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", volume.Spec.NodeName, volume.Name)
@@ -40,7 +40,7 @@ func kindOf(reason string) backend.ErrorKind {
 
 // lastMessage is the latest report about a volume that is being removed: that its node is gone, or
 // what the agent reported, if it did.
-func lastMessage(volume *stowagev1alpha1.LocalVolume) string {
+func lastMessage(volume *stowagev1alpha1.NodeVolume) string {
 	if gone := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition); gone != nil {
 		return ": " + gone.Message
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// setSource makes a new LocalVolume a copy of another: on its node, in its folder and of its kind,
+// setSource makes a new NodeVolume a copy of another: on its node, in its folder and of its kind,
 // whatever the backend makes now.
-func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) error {
+func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.NodeVolume, request backend.Request) error {
 	source, err := b.source(ctx, request)
 	if err != nil {
 		return err
@@ -35,22 +35,22 @@ func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.Lo
 
 // source reads the volume to copy, live. A volume that was neither made for the named claim nor
 // bound to it is a Conflict: an id alone gives no access to the data of others.
-func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.LocalVolume, error) {
+func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.NodeVolume, error) {
 	id, claim := request.Source.ID, request.Source.Claim
 	if id == "" {
 		return nil, backend.Invalid.Errorf("the volume that was to be copied is gone, and no copy was begun: create the claim anew, without dataSource")
 	}
-	source := &stowagev1alpha1.LocalVolume{}
+	source := &stowagev1alpha1.NodeVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: id}, source)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, backend.Invalid.Errorf("there is no LocalVolume %s, which was to be copied: create the claim anew, without dataSource", id)
+		return nil, backend.Invalid.Errorf("there is no NodeVolume %s, which was to be copied: create the claim anew, without dataSource", id)
 	case err != nil:
-		return nil, fmt.Errorf("reading LocalVolume %s, which is to be copied: %w", id, err)
+		return nil, fmt.Errorf("reading NodeVolume %s, which is to be copied: %w", id, err)
 	case claim.Namespace != request.Claim.Namespace:
-		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claims of namespace %s", id, request.Claim.Namespace)
+		return nil, backend.Conflict.Errorf("NodeVolume %s, which was to be copied, wasn't made for claims of namespace %s", id, request.Claim.Namespace)
 	case source.Spec.Backend != b.name:
-		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
+		return nil, backend.Conflict.Errorf("NodeVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
 	}
 	if source.Spec.ClaimRef != claim {
 		if err := b.checkBound(ctx, source, claim); err != nil {
@@ -63,7 +63,7 @@ func (b *localBackend) source(ctx context.Context, request backend.Request) (*st
 // checkBound checks that a volume that was made for another claim is bound to this one: restored
 // after the other claim was deleted. Its PersistentVolume, which users can't write, proves it. It
 // is read live.
-func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.LocalVolume, claim stowagev1alpha1.ClaimReference) error {
+func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.NodeVolume, claim stowagev1alpha1.ClaimReference) error {
 	pv := &corev1.PersistentVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: source.Name}, pv)
 	if client.IgnoreNotFound(err) != nil {
@@ -73,7 +73,7 @@ func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.L
 	switch {
 	case err != nil || !pv.DeletionTimestamp.IsZero() || csi == nil || csi.Driver != stowagev1alpha1.LocalDriver || csi.VolumeHandle != source.Name,
 		bound == nil || bound.UID != claim.UID || bound.Namespace != claim.Namespace || bound.Name != claim.Name:
-		return backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor bound to it",
+		return backend.Conflict.Errorf("NodeVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor bound to it",
 			source.Name, claim.Namespace, claim.Name, claim.UID)
 	case source.Spec.ClaimRef.Namespace != claim.Namespace:
 		return backend.Invalid.Errorf("volume %s, which was to be copied, was made for a claim of namespace %s, from which nothing is copied: "+
@@ -83,7 +83,7 @@ func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.L
 }
 
 // checkCopyable returns an error where a volume holds nothing that can be copied.
-func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request) error {
+func checkCopyable(source *stowagev1alpha1.NodeVolume, request backend.Request) error {
 	ready := meta.FindStatusCondition(source.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {
 	case !source.DeletionTimestamp.IsZero() || source.Spec.RemoveData:
@@ -103,7 +103,7 @@ func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request)
 
 // checkSameNode checks that the claim's volume can be on the node of its source. Nothing is copied
 // from one node to another.
-func (b *localBackend) checkSameNode(ctx context.Context, request backend.Request, source *stowagev1alpha1.LocalVolume) error {
+func (b *localBackend) checkSameNode(ctx context.Context, request backend.Request, source *stowagev1alpha1.NodeVolume) error {
 	lies := source.Spec.NodeName
 	if request.Node != nil && request.Node.Name != lies {
 		return backend.WrongNode.Errorf("volume %s, which is to be copied, lies on node %s, and the pod was placed on node %s: "+

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Delete removes the LocalVolume. The agent removes the data before the object goes, and not
+// Delete removes the NodeVolume. The agent removes the data before the object goes, and not
 // while the volume is mounted.
 func (b *localBackend) Delete(ctx context.Context, id string) error {
 	volume, err := b.ownVolume(ctx, id)
@@ -25,7 +25,7 @@ func (b *localBackend) Delete(ctx context.Context, id string) error {
 
 // markForDeletion marks a volume's data for removal, then deletes the object. Agents remove no
 // data without the mark, so deleting objects by hand, or the whole CRD, loses nothing.
-func (b *localBackend) markForDeletion(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (b *localBackend) markForDeletion(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	if !volume.Spec.RemoveData {
 		before := volume.DeepCopy()
 		volume.Spec.RemoveData = true
@@ -38,7 +38,7 @@ func (b *localBackend) markForDeletion(ctx context.Context, volume *stowagev1alp
 	}
 	// The owner, on which this was decided, can't change: the uid is precondition enough.
 	if err := b.Client.Delete(ctx, volume, client.Preconditions{UID: &volume.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting LocalVolume %s: %w", volume.Name, err)
+		return fmt.Errorf("deleting NodeVolume %s: %w", volume.Name, err)
 	}
 	return nil
 }

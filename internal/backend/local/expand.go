@@ -23,9 +23,9 @@ func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.
 	case err != nil:
 		return backend.Expansion{}, err
 	case volume == nil:
-		return backend.Expansion{}, backend.NotFound.Errorf("there is no LocalVolume %s: its data is gone, or was never made", id)
+		return backend.Expansion{}, backend.NotFound.Errorf("there is no NodeVolume %s: its data is gone, or was never made", id)
 	case !volume.DeletionTimestamp.IsZero():
-		return backend.Expansion{}, backend.Conflict.Errorf("LocalVolume %s is being deleted: it doesn't grow", id)
+		return backend.Expansion{}, backend.Conflict.Errorf("NodeVolume %s is being deleted: it doesn't grow", id)
 	}
 	if err := checkSize(capacity); err != nil {
 		return backend.Expansion{}, err
@@ -44,8 +44,8 @@ func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.
 	return backend.Expansion{}, explainPending(volume)
 }
 
-// requestCapacity sets the capacity that the LocalVolume requests, more or less than before.
-func (b *localBackend) requestCapacity(ctx context.Context, volume *stowagev1alpha1.LocalVolume, capacity resource.Quantity) error {
+// requestCapacity sets the capacity that the NodeVolume requests, more or less than before.
+func (b *localBackend) requestCapacity(ctx context.Context, volume *stowagev1alpha1.NodeVolume, capacity resource.Quantity) error {
 	if volume.Spec.Capacity.Cmp(capacity) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (b *localBackend) requestCapacity(ctx context.Context, volume *stowagev1alp
 }
 
 // explainPending is what the agent reported about the capacity that is requested now.
-func explainPending(volume *stowagev1alpha1.LocalVolume) error {
+func explainPending(volume *stowagev1alpha1.NodeVolume) error {
 	granted := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.GrantedCondition)
 	ready := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {

@@ -14,9 +14,9 @@ import (
 // sectorBytes is the unit of a block device: the size of an image is a multiple.
 const sectorBytes = 512
 
-// setImage sets allocation and file system of a new LocalVolume, if it is an image. An fsType
+// setImage sets allocation and file system of a new NodeVolume, if it is an image. An fsType
 // replaces the backend's.
-func (b *localBackend) setImage(volume *stowagev1alpha1.LocalVolume, fsType string) {
+func (b *localBackend) setImage(volume *stowagev1alpha1.NodeVolume, fsType string) {
 	if volume.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return
 	}
@@ -26,10 +26,10 @@ func (b *localBackend) setImage(volume *stowagev1alpha1.LocalVolume, fsType stri
 	}
 }
 
-// maxCapacity is what the API of LocalVolumes allows.
+// maxCapacity is what the API of NodeVolumes allows.
 var maxCapacity = resource.MustParse("4Ei")
 
-// checkSize refuses more than the API of LocalVolumes allows.
+// checkSize refuses more than the API of NodeVolumes allows.
 func checkSize(capacity resource.Quantity) error {
 	if capacity.Cmp(maxCapacity) > 0 {
 		return backend.Invalid.Errorf("a local volume has %s at most: ask for no more than that, not for %s", maxCapacity.String(), capacity.String())
@@ -39,7 +39,7 @@ func checkSize(capacity resource.Quantity) error {
 
 // roundUp is the least capacity that a volume can have and that is no less than the request. What
 // can't be rounded up is more than the API allows.
-func roundUp(volume *stowagev1alpha1.LocalVolume, capacity resource.Quantity) resource.Quantity {
+func roundUp(volume *stowagev1alpha1.NodeVolume, capacity resource.Quantity) resource.Quantity {
 	whole := capacity.Value()
 	if over := whole % sectorBytes; volume.Spec.Layout == stowagev1alpha1.LayoutImage && over > 0 && whole <= math.MaxInt64-sectorBytes {
 		whole += sectorBytes - over
@@ -53,6 +53,6 @@ func roundUp(volume *stowagev1alpha1.LocalVolume, capacity resource.Quantity) re
 }
 
 // growsOnNode reports whether a volume holds a file system that its node has to grow.
-func growsOnNode(volume *stowagev1alpha1.LocalVolume) bool {
+func growsOnNode(volume *stowagev1alpha1.NodeVolume) bool {
 	return volume.Spec.Layout == stowagev1alpha1.LayoutImage && volume.Spec.VolumeMode != corev1.PersistentVolumeBlock
 }

@@ -10,17 +10,17 @@ import (
 
 var _ backend.Lister = (*localBackend)(nil)
 
-// List returns the volumes of this backend's LocalVolumes, and the volumes without a LocalVolume
+// List returns the volumes of this backend's NodeVolumes, and the volumes without a NodeVolume
 // that agents found on their disks. It reads live: a volume that a cache has not seen yet would
-// count as lost. It reads disks first: a LocalVolume may have been created since the agent's report.
+// count as lost. It reads disks first: a NodeVolume may have been created since the agent's report.
 func (b *localBackend) List(ctx context.Context) ([]backend.Held, error) {
 	found, err := b.unrecorded(ctx)
 	if err != nil {
 		return nil, err
 	}
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	if err := b.Live.List(ctx, volumes); err != nil {
-		return nil, fmt.Errorf("listing LocalVolumes: %w", err)
+		return nil, fmt.Errorf("listing NodeVolumes: %w", err)
 	}
 	var held []backend.Held
 	recorded := map[string]bool{}

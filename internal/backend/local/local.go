@@ -1,6 +1,6 @@
 // Package local is the backend with storage on disks local to nodes.
 //
-// It never touches a disk: it writes LocalVolume objects, and the agent of the
+// It never touches a disk: it writes NodeVolume objects, and the agent of the
 // node that such an object names makes or removes the volume and says so in the
 // object's conditions. The object is the volume's owner record.
 package local
@@ -17,10 +17,10 @@ import (
 
 // Kind makes local backends.
 type Kind struct {
-	// Client reads nodes and LocalVolumes, from a cache where it has one, and
-	// writes LocalVolumes.
+	// Client reads nodes and NodeVolumes, from a cache where it has one, and
+	// writes NodeVolumes.
 	Client client.Client
-	// Live reads LocalVolumes from the API server itself.
+	// Live reads NodeVolumes from the API server itself.
 	Live client.Reader
 	// Base is the folder on every node below which the node agents work.
 	Base string

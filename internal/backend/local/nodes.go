@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// forReading lists from the cache, for reading only. Waiting until the cache has every LocalVolume
+// forReading lists from the cache, for reading only. Waiting until the cache has every NodeVolume
 // that was just written would delay each of many requests. The agent knows the room: volumes
 // without any are rescheduled.
 var forReading = []client.ListOption{client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}

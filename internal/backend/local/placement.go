@@ -51,7 +51,7 @@ func firstWithRoom(candidates []candidate, capacity resource.Quantity) (string, 
 }
 
 // chooseOtherNode picks another node for a volume without room on its node. Both the agent's answer
-// and its LocalDisk must say so: if they disagree, one of them is old, and the volume stays.
+// and its NodeDisk must say so: if they disagree, one of them is old, and the volume stays.
 func (b *localBackend) chooseOtherNode(ctx context.Context, request backend.Request, has string, refusal error) (string, error) {
 	if request.Node != nil {
 		if request.Node.Name == has {

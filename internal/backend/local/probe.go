@@ -34,7 +34,7 @@ func (b *localBackend) Probe(ctx context.Context) error {
 }
 
 // checkDisks returns an error that lists the disks on which no volumes can be made.
-func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowagev1alpha1.LocalDisk) error {
+func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowagev1alpha1.NodeDisk) error {
 	var problems []string
 	reported := false
 	for _, node := range nodes {
@@ -58,6 +58,6 @@ func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowage
 	}
 }
 
-func isReported(disk *stowagev1alpha1.LocalDisk) bool {
+func isReported(disk *stowagev1alpha1.NodeDisk) bool {
 	return meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) != nil
 }

@@ -12,7 +12,7 @@ import (
 
 var _ backend.Retainer = (*localBackend)(nil)
 
-// Retain labels the LocalVolume. The same write takes the mark for removal back, unless the agent
+// Retain labels the NodeVolume. The same write takes the mark for removal back, unless the agent
 // has reported that it begins. Agent and manager write with the version that they read, so one of
 // the two writes fails.
 func (b *localBackend) Retain(ctx context.Context, id string) (string, error) {
@@ -25,7 +25,7 @@ func (b *localBackend) Retain(ctx context.Context, id string) (string, error) {
 	case volume.Spec.RemoveData && volume.Status.Removing:
 		return "", backend.NotFound.Errorf("it is too late to keep volume %s: the agent of node %s has begun to remove it", id, volume.Spec.NodeName)
 	}
-	place := fmt.Sprintf("%s on node %s (LocalVolume %s)", volume.Status.Path, volume.Spec.NodeName, volume.Name)
+	place := fmt.Sprintf("%s on node %s (NodeVolume %s)", volume.Status.Path, volume.Spec.NodeName, volume.Name)
 	if volume.Labels[stowagev1alpha1.RetainedLabel] != "" && !volume.Spec.RemoveData {
 		return place, nil
 	}
@@ -42,7 +42,7 @@ func (b *localBackend) Retain(ctx context.Context, id string) (string, error) {
 }
 
 // label writes that a volume is retained.
-func (b *localBackend) label(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (b *localBackend) label(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	before := volume.DeepCopy()
 	if volume.Labels == nil {
 		volume.Labels = map[string]string{}
@@ -55,7 +55,7 @@ func (b *localBackend) label(ctx context.Context, volume *stowagev1alpha1.LocalV
 // agentReportsRemoval reports whether a node's agent has a version that writes status.removing
 // before it touches data. Such a version also reports unrecorded volumes.
 func (b *localBackend) agentReportsRemoval(ctx context.Context, node string) (bool, error) {
-	disks := &stowagev1alpha1.LocalDiskList{}
+	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := b.Live.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name}); err != nil {
 		return false, fmt.Errorf("listing the disks of backend %s: %w", b.name, err)
 	}

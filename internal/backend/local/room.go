@@ -36,7 +36,7 @@ func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, exce
 	if err != nil {
 		return nil, err
 	}
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	if err := b.Client.List(ctx, volumes, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
 		return nil, fmt.Errorf("listing the volumes of backend %s: %w", b.name, err)
 	}
@@ -68,13 +68,13 @@ func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, exce
 	return found, nil
 }
 
-// disks are the LocalDisks of the backend, by node.
-func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.LocalDisk, error) {
-	list := &stowagev1alpha1.LocalDiskList{}
+// disks are the NodeDisks of the backend, by node.
+func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.NodeDisk, error) {
+	list := &stowagev1alpha1.NodeDiskList{}
 	if err := b.Client.List(ctx, list, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
 		return nil, fmt.Errorf("listing the disks of backend %s: %w", b.name, err)
 	}
-	disks := map[string]*stowagev1alpha1.LocalDisk{}
+	disks := map[string]*stowagev1alpha1.NodeDisk{}
 	for i := range list.Items {
 		disks[list.Items[i].Spec.NodeName] = &list.Items[i]
 	}
@@ -90,7 +90,7 @@ func exhausted(capacity resource.Quantity, candidates []candidate) error {
 	}
 	slices.Sort(nodes)
 	return backend.Exhausted.Errorf("none of %d nodes has room for %s (%s): delete claims, or add a node or a disk; "+
-		"kubectl get localdisks shows what each has", len(candidates), capacity.String(), joinFirst(nodes))
+		"kubectl get nodedisks shows what each has", len(candidates), capacity.String(), joinFirst(nodes))
 }
 
 // joinFirst joins the first few of what may be thousands, and counts the rest.

@@ -12,7 +12,7 @@ import (
 
 var _ backend.Remainer = (*localBackend)(nil)
 
-// unrecorded is a volume that an agent found on its disk without a LocalVolume.
+// unrecorded is a volume that an agent found on its disk without a NodeVolume.
 type unrecorded struct {
 	stowagev1alpha1.UnrecordedVolume
 	node string
@@ -21,7 +21,7 @@ type unrecorded struct {
 
 // unrecorded lists what the agents found. It reads live: after a restart a cache is empty.
 func (b *localBackend) unrecorded(ctx context.Context) ([]unrecorded, error) {
-	disks := &stowagev1alpha1.LocalDiskList{}
+	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := b.Live.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name}); err != nil {
 		return nil, fmt.Errorf("listing the disks of backend %s: %w", b.name, err)
 	}
@@ -38,7 +38,7 @@ func (b *localBackend) unrecorded(ctx context.Context) ([]unrecorded, error) {
 	return found, nil
 }
 
-// Remains returns where an agent found the data of a volume that has no LocalVolume.
+// Remains returns where an agent found the data of a volume that has no NodeVolume.
 func (b *localBackend) Remains(ctx context.Context, id string) (place string, err error) {
 	found, err := b.unrecorded(ctx)
 	if err != nil {
@@ -52,12 +52,12 @@ func (b *localBackend) Remains(ctx context.Context, id string) (place string, er
 	return "", nil
 }
 
-// retainUnrecorded writes nothing: data without a LocalVolume is never removed.
+// retainUnrecorded writes nothing: data without a NodeVolume is never removed.
 func (b *localBackend) retainUnrecorded(ctx context.Context, id string) (place string, err error) {
 	place, err = b.Remains(ctx, id)
 	if err != nil || place != "" {
 		return place, err
 	}
-	return "", backend.NotFound.Errorf("there is no LocalVolume %s, and no node's agent found the volume on its disk: "+
+	return "", backend.NotFound.Errorf("there is no NodeVolume %s, and no node's agent found the volume on its disk: "+
 		"its data was removed, was never made, or lies on a disk that isn't there", id)
 }
