@@ -8,32 +8,31 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// Lister is a backend that can tell what it holds of ours, for the audit.
+// Lister is a backend that can list the volumes that it holds, for the audit.
 type Lister interface {
-	// List returns the volumes that bear the mark of this cluster and this
-	// backend, those that are being made or removed included. What bears another
-	// mark, or none, isn't listed.
+	// List returns the volumes with an owner record of this cluster and this backend, also those
+	// that are being made or removed. It doesn't list volumes with another record, or none.
 	List(ctx context.Context) ([]Held, error)
 }
 
 // PageLister is a Lister that may hold more than one call has time to read.
 type PageLister interface {
 	Lister
-	// ListAfter is List, of volumes whose ids come after this one, in the order of ids.
-	// It returns as many as a call has time for, and the id after which the next call
-	// goes on: always a later one, and "" once there are no more. A volume that is held
-	// from the first of these calls to the last is on one of the pages.
+	// ListAfter is List for the volumes with ids after this one, in the order of ids. It returns as
+	// many as a call has time for, and the id after which the next call continues: always a later
+	// one, and "" at the end. A volume that is held from the first of these calls to the last is on
+	// one of the pages.
 	ListAfter(ctx context.Context, id string) (page []Held, next string, err error)
 }
 
-// ListAfter lists a page of what a backend holds. A Lister that has no pages has one.
+// ListAfter lists a page of the volumes that a backend holds. A Lister without pages has one.
 func ListAfter(ctx context.Context, b Backend, id string) (page []Held, next string, err error) {
 	if pages, can := As[PageLister](b); can {
 		return pages.ListAfter(ctx, id)
 	}
 	lister, can := As[Lister](b)
 	if !can {
-		return nil, "", Invalid.Errorf("this backend can't tell what it holds")
+		return nil, "", Invalid.Errorf("this backend can't list its volumes")
 	}
 	page, err = lister.List(ctx)
 	return page, "", err
@@ -45,21 +44,21 @@ type Held struct {
 	ID string
 	// Claim that the volume was made for.
 	Claim stowagev1alpha1.ClaimReference
-	// Retained is true of what Retain was called for.
+	// Retained is true after Retain.
 	Retained bool
-	// Node is where storage was found that the backend itself has no record of any more.
-	// Such storage is only shown: Delete doesn't remove it. Empty for all other storage.
+	// Node is the node on which storage without a record was found. Such storage is only reported:
+	// Delete doesn't remove it. Empty for all other storage.
 	Node string
 }
 
-// Remainer is a backend whose storage may be there though its record of it is gone.
+// Remainer is a backend that can hold storage of which the record is gone.
 type Remainer interface {
-	// Remains tells, for people, where data of a volume was found that the backend has no
-	// record of; "" where none was found. It changes nothing.
+	// Remains returns, for people, where data of a volume without a record was found; "" where none
+	// was found. It changes nothing.
 	Remains(ctx context.Context, id string) (place string, err error)
 }
 
-// Remains tells where data of a volume was found after Delete; "" where none was.
+// Remains returns where data of a volume was found after Delete; "" where none was.
 func Remains(ctx context.Context, b Backend, id string) (place string, err error) {
 	remainer, can := As[Remainer](b)
 	if !can {
@@ -68,19 +67,18 @@ func Remains(ctx context.Context, b Backend, id string) (place string, err error
 	return remainer.Remains(ctx, id)
 }
 
-// Retainer is a backend that can note that a volume is to be kept though nothing in
-// the cluster records it any more. Whatever can List can be asked to Retain.
+// Retainer is a backend that can record that a volume is kept though no object in the cluster
+// refers to it any more. Each Lister is a Retainer.
 type Retainer interface {
-	// Retain writes down, where the storage is, that the volume with this id is kept
-	// because a person wants it, and tells where its data lies. Nothing but Delete
-	// removes it from then on, and nobody calls that for a volume that only an audit
-	// knows. It can be repeated. NotFound says that there is no such volume, or soon
-	// won't be, Conflict that it isn't this backend's; all else is as in Delete.
+	// Retain records, beside the storage, that the volume with this id is kept for a person, and
+	// returns where its data is. From then on only Delete removes it, which is never called for a
+	// volume that only an audit found. Retain can be repeated. NotFound says that there is no such
+	// volume, or soon won't be, Conflict that it isn't this backend's; all else is as in Delete.
 	Retain(ctx context.Context, id string) (place string, err error)
 }
 
-// Retain notes that a volume is to be kept. One that isn't a Retainer is never asked
-// what it holds, and needs no note.
+// Retain records that a volume is kept. A backend that isn't a Retainer is never audited, and needs
+// no record.
 func Retain(ctx context.Context, b Backend, id string) (place string, err error) {
 	retainer, can := As[Retainer](b)
 	if !can {
@@ -89,9 +87,9 @@ func Retain(ctx context.Context, b Backend, id string) (place string, err error)
 	return retainer.Retain(ctx, id)
 }
 
-// CapacityReporter is a backend that can tell how much it can hold.
+// CapacityReporter is a backend that can report how much it can hold.
 type CapacityReporter interface {
-	// Space returns what the storage has, used by whomever.
+	// Space returns the size of the storage, and how much of it is used, by Stowage or others.
 	Space(ctx context.Context) (Space, error)
 }
 
@@ -101,33 +99,31 @@ type Space struct {
 	Used  resource.Quantity
 }
 
-// Expander is a backend whose volumes can grow.
+// Expander is a backend with volumes that can grow.
 type Expander interface {
-	// Expand sees to it that the volume with this id has at least this capacity,
-	// and tells what it has then: where capacities are advisory, what is asked for.
-	// No volume ever shrinks: one that has as much is left as it is. But of what was asked for earlier, and not given, no more is
-	// asked for than now. It grows nothing whose owner's record doesn't fit the id.
-	// The call is repeated after any error whose outcome isn't known, also after a
-	// crash. An error of kind
+	// Expand makes the volume with this id have at least this capacity, and returns what it has
+	// then: where capacities are advisory, what is requested. No volume ever shrinks: one that has
+	// as much stays as it is. But a smaller request replaces an earlier one that was not met. A
+	// volume with an owner record that doesn't fit the id doesn't grow. The caller repeats the call
+	// after any error with an unknown outcome, also after a crash. An error of kind
 	//   InProgress   says that work goes on and that the call is to be repeated;
 	//   Exhausted    says that there is no room now: the volume is as it was;
 	//   NotFound     says that there is no such volume;
 	//   Conflict     says that the volume isn't this backend's;
 	//   Invalid      says that no repeat helps until something is changed;
 	//   Unavailable  says that the storage didn't take the call.
-	// After an error of no kind, or of kind InProgress, the volume may have grown or
-	// come to grow.
+	// After an error of no kind, or of kind InProgress, the volume may have grown or may still grow.
 	Expand(ctx context.Context, id string, capacity resource.Quantity) (Expansion, error)
 }
 
-// Expansion is what Expand did.
+// Expansion is the outcome of Expand.
 type Expansion struct {
 	// Capacity that the volume has, in bytes.
 	Capacity resource.Quantity
 	// OnNode is true where a node has yet to grow the file system on the volume.
 	OnNode bool
-	// Advisory is true where the capacity is a label, and no limit. That goes by the
-	// volume: what the backend makes now may be of another kind.
+	// Advisory is true where the capacity is a label, and no limit. It is a property of the volume:
+	// what the backend makes now may be of another kind.
 	Advisory bool
 }
 
@@ -137,15 +133,14 @@ func Expand(ctx context.Context, b Backend, id string, capacity resource.Quantit
 	if !can {
 		return Expansion{}, Invalid.Errorf("volume %s is of a kind that can't grow: create a larger claim and copy the data", id)
 	}
-	if err := countable(capacity); err != nil {
+	if err := checkCapacity(capacity); err != nil {
 		return Expansion{}, err
 	}
 	return expander.Expand(ctx, id, capacity)
 }
 
-// As finds an ability of a backend behind whatever stands before it. It is the one
-// place where abilities are asked for: what stands before a backend may offer
-// abilities to pass calls on, and has those that the backend itself has.
+// As finds an ability of a backend behind its wrappers, and is the only place that does. A wrapper
+// may pass on calls of more abilities than its backend has: only those of the backend count.
 func As[Ability any](b Backend) (ability Ability, can bool) {
 	before, wraps := b.(interface{ Unwrap() Backend })
 	if !wraps {

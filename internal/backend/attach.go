@@ -2,19 +2,18 @@ package backend
 
 import "context"
 
-// Attacher is a backend whose volumes are devices, which a node has only while they
-// are attached to it.
+// Attacher is a backend with volumes that are devices, which a node has only while they are attached
+// to it.
 type Attacher interface {
-	// Attach sees to it that the volume with the request's id is attached to the
-	// request's node, and tells what the node needs to find the device: see
-	// DeviceMetadata and SerialMetadata. It attaches nothing whose owner's record
-	// doesn't fit the id. It can be repeated, also after a crash.
+	// Attach makes the volume with the request's id be attached to the request's node, and returns
+	// what the node needs to find the device: see DeviceMetadata and SerialMetadata. It attaches no
+	// volume with an owner record that doesn't fit the id. It can be repeated, also after a crash.
 	//
-	// An id that is a disk's path, such as projects/demo/zones/europe-west3-a/disks/data, is
-	// of a disk that Stowage didn't make (volume.IsDiskPath). A backend that isn't for such
-	// disks answers Invalid, and one that is refuses the disks of volumes with Conflict.
-	// Nothing but the methods of Attacher accepts such an id: these disks are never made,
-	// grown, listed or removed. What another program attached is left alone.
+	// A disk's path as id, such as projects/demo/zones/europe-west3-a/disks/data, names a disk that
+	// Stowage didn't make (volume.IsDiskPath). A backend that isn't for such disks answers Invalid;
+	// one that is refuses the disks of volumes with Conflict. Only the methods of Attacher accept
+	// such an id: these disks are never made, grown, listed or removed. Attachments of other
+	// programs are left alone.
 	//
 	// An error of kind
 	//   InProgress   says that work goes on and that the call is to be repeated;
@@ -32,44 +31,41 @@ type Attacher interface {
 	// come to be.
 	Attach(ctx context.Context, request AttachRequest) (Attachment, error)
 
-	// Detach sees to it that the volume with this id isn't attached to a node. One
-	// that isn't, or that doesn't exist, and a node that has no instance, are no
-	// error. Whether the node still uses the device is not asked: whoever calls has
-	// made sure. InProgress says that work goes on, and that the call is to be
-	// repeated until it returns nil; other kinds are as for Attach. Disks that Stowage
-	// didn't make are detached also where Attach isn't allowed any more.
+	// Detach makes the volume with this id not be attached to a node. A volume that isn't attached
+	// or doesn't exist, and a node without an instance, are no error. Detach doesn't check whether
+	// the node still uses the device: the caller does before. InProgress says that work goes on, and
+	// that the call is to be repeated until it returns nil; other kinds are as for Attach. Disks that
+	// Stowage didn't make are detached also where Attach isn't allowed any more.
 	Detach(ctx context.Context, id string, node NodeIdentity) error
 
-	// IsAttached reports whether the volume with this id is attached to a node's machine,
-	// where Detach would take it away. It changes nothing. False says for certain that it
-	// isn't, and that no attach to that machine is under way. Where nobody knows the
-	// machine, it is true while the volume is attached to any that might be it.
-	// InProgress says that an attach or a detach goes on there; other kinds are as for
-	// Detach, and say nothing of the volume.
+	// IsAttached reports whether the volume with this id is attached to a node's machine, from which
+	// Detach would detach it. It changes nothing. False is certain: the volume isn't attached, and no
+	// attach to that machine is in progress. If the machine is unknown, it is true while the volume
+	// is attached to any machine that the node may be. InProgress says that an attach or a detach
+	// goes on there; other kinds are as for Detach, and say nothing about the volume.
 	IsAttached(ctx context.Context, id string, node NodeIdentity) (bool, error)
 }
 
-// AttachmentLister is an Attacher that can tell, for all of its volumes at once, where
-// they are attached, whoever did it.
+// AttachmentLister is an Attacher that can list the attachments of all its volumes at once, also
+// those that other programs made.
 type AttachmentLister interface {
-	// Attachments returns one element for each volume that bears the mark of this
-	// cluster and this backend and each node that it is attached to.
+	// Attachments returns one element for each volume with an owner record of this cluster and this
+	// backend, and each node that it is attached to.
 	Attachments(ctx context.Context) ([]Attached, error)
 }
 
-// NodeObserver is a backend that knows more of a node than its Node object tells.
+// NodeObserver is a backend that knows more about a node than its Node object says.
 type NodeObserver interface {
-	// ObserveNode tells what became of the machine that a node is. An error says
-	// nothing of the machine.
+	// ObserveNode returns the state of a node's machine. An error says nothing about the machine.
 	ObserveNode(ctx context.Context, node NodeIdentity) (Machine, error)
 }
 
-// NodeIdentity is how a backend finds the machine that a node is.
+// NodeIdentity is how a backend finds a node's machine.
 type NodeIdentity struct {
 	// Name of the Node object, which may be gone.
 	Name string
-	// ProviderID of the node, as its Node object had it. Empty where it isn't known
-	// any more: then the machine is looked for by name.
+	// ProviderID of the node, as its Node object had it. Empty if it is unknown: then the backend
+	// finds the machine by name.
 	ProviderID string
 }
 
@@ -79,13 +75,13 @@ type AttachRequest struct {
 	ID string
 	// Node that it is to be attached to.
 	Node NodeIdentity
-	// ReadOnly is true where the node must not be able to write. Several nodes can
-	// have a volume at once that all of them have so.
+	// ReadOnly is true where the node must not be able to write. Several nodes can have a volume at
+	// once if it is read-only on all of them.
 	ReadOnly bool
 }
 
-// Attachment is what Attach did: what the node needs to find the device. It goes into
-// the VolumeAttachment's status.attachmentMetadata.
+// Attachment is the outcome of Attach: what the node needs to find the device. It goes into the
+// VolumeAttachment's status.attachmentMetadata.
 type Attachment struct {
 	Metadata map[string]string
 }
@@ -95,8 +91,7 @@ const (
 	// DeviceMetadata is the name that the device has on the node. A GCE disk is found
 	// as /dev/disk/by-id/google-<name>.
 	DeviceMetadata = "device"
-	// SerialMetadata is the serial that the device must have: a name alone may be
-	// another disk's by now.
+	// SerialMetadata is the serial that the device must have: another disk may have the name now.
 	SerialMetadata = "serial"
 	// InstanceMetadata is the provider's id of the machine, as in a node's
 	// spec.providerID, for when the Node object is gone.
@@ -113,16 +108,16 @@ type Attached struct {
 	ReadOnly bool
 }
 
-// Machine is what became of the machine that a node is.
+// Machine is the state of a node's machine.
 type Machine string
 
 const (
-	// MachineUnknown says that nobody knows.
+	// MachineUnknown is an unknown state.
 	MachineUnknown Machine = ""
-	// MachineRuns says that it runs, starts, or stops: it may still write.
+	// MachineRuns is a machine that runs, starts, or stops: it may still write.
 	MachineRuns Machine = "Runs"
-	// MachineStopped says that it doesn't run, and writes nothing.
+	// MachineStopped is a machine that doesn't run, and writes nothing.
 	MachineStopped Machine = "Stopped"
-	// MachineGone says that there is none, and won't be: writes nothing.
+	// MachineGone is a machine that doesn't exist, and won't again: it writes nothing.
 	MachineGone Machine = "Gone"
 )

@@ -1,18 +1,19 @@
-// Package backend is the contract between the reconcilers, which decide when
-// storage is made and removed, and the places where storage comes from, which
-// know how.
+// Package backend is the contract between the reconcilers, which decide when storage is made and
+// removed, and the kinds of storage, which know how.
 //
-// The contract is small: Backend makes and removes volumes; abilities that not
-// every kind of storage has are interfaces of one or two methods, asked for by
-// type assertion. What an error means is told by its ErrorKind, never by its
-// text. Every implementation passes the contract suite in backendtest.
+// The contract is small. Backend makes and removes volumes. Abilities that not every kind of
+// storage has are interfaces of one or two methods, found by type assertion. The ErrorKind says
+// what an error means, never its text. Every implementation passes the contract suite in
+// backendtest.
 package backend
 
 import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,40 +25,37 @@ import (
 // Backend makes and removes the volumes of one StorageBackend object.
 // All methods can be called by several goroutines at once.
 type Backend interface {
-	// Capabilities says what the backend can make. It is constant.
+	// Capabilities are constant.
 	Capabilities() Capabilities
 
-	// Provision makes the volume with the id in the request, or finds it made:
-	// a repeat with the same request has the same outcome, so the caller
-	// repeats it after any error whose outcome it doesn't know, also after a
-	// crash. An error of kind
+	// Provision makes the volume with the id in the request, or finds it made. A repeat with the
+	// same request has the same outcome, so the caller repeats it after any error with an unknown
+	// outcome, also after a crash. An error of kind
 	//   InProgress   says that work goes on and that the call is to be repeated;
 	//   Exhausted    says that there is no room now; nothing holds data;
 	//   WrongNode    says that the request's node is none of the backend's;
-	//   Conflict     says that the id is taken by what isn't this claim's;
+	//   Conflict     says that the id is another claim's;
 	//   Invalid      says that no repeat helps until something is changed;
 	//   Unavailable  says that the storage didn't take the call.
-	// After an error of no kind, or of kind InProgress, the volume may exist or
-	// come to exist.
+	// After an error of no kind, or of kind InProgress, the volume may exist or may still be made.
 	Provision(ctx context.Context, request Request) (*Volume, error)
 
-	// Delete removes the volume with this id and its data, for ever. It removes
-	// nothing whose owner's record doesn't fit the id. A volume that isn't
-	// there, or not any more, is no error. InProgress says that removal goes
-	// on, or waits for the volume to be no longer in use, and that the call is
-	// to be repeated until it returns nil.
+	// Delete removes the volume with this id and its data, for ever. It removes no volume with an
+	// owner record that doesn't fit the id. A volume that doesn't exist is no error. InProgress says
+	// that removal goes on, or waits until the volume isn't used any more, and that the call is to
+	// be repeated until it returns nil.
 	Delete(ctx context.Context, id string) error
 }
 
-// Prober is a backend that can tell whether its storage answers.
+// Prober is a backend that can check whether its storage answers.
 type Prober interface {
-	// Probe returns nil where new volumes can be made, else an error whose text
-	// tells an administrator what to do: kind Invalid where the spec has to be
-	// changed, Unavailable where the storage has to come back.
+	// Probe returns nil where new volumes can be made, else an error with advice for an
+	// administrator: kind Invalid where the spec has to be changed, Unavailable where the storage
+	// has to come back.
 	Probe(ctx context.Context) error
 }
 
-// Capabilities say what a backend can make.
+// Capabilities are what a backend can make.
 type Capabilities struct {
 	// AccessModes that its volumes can have.
 	AccessModes []corev1.PersistentVolumeAccessMode
@@ -79,8 +77,8 @@ type Request struct {
 	ID string
 	// Claim that the volume is for: the owner's record.
 	Claim stowagev1alpha1.ClaimReference
-	// Labels and Annotations of the claim. Users write them, and change them: what
-	// a repeat of the call asks for doesn't depend on them.
+	// Labels and Annotations of the claim. Users write and change them: a repeat of the call doesn't
+	// depend on them.
 	Labels, Annotations map[string]string
 	// Capacity is the least that the volume must have, in bytes.
 	Capacity resource.Quantity
@@ -88,52 +86,47 @@ type Request struct {
 	VolumeMode corev1.PersistentVolumeMode
 	// AccessModes that the volume must support.
 	AccessModes []corev1.PersistentVolumeAccessMode
-	// FSType is the file system that the volume's class names; a device has none. Empty:
-	// the backend's own.
+	// FSType is the file system that the volume's class names; a device has none. Empty: the
+	// backend's own.
 	FSType string
-	// Node that a pod which waits for the volume was placed on. Nil: the
-	// backend chooses.
+	// Node of the pod that waits for the volume. Nil: the backend chooses.
 	Node *corev1.Node
-	// Topologies that the volume's class allows: a backend that chooses a node
-	// chooses one of these.
+	// Topologies that the volume's class allows: a backend that chooses a node chooses within them.
 	Topologies []corev1.TopologySelectorTerm
-	// Source is the volume of this backend that the new one is to be a copy of. Nil:
-	// it is to be empty.
+	// Source is the volume of this backend of which the new one is a copy. Nil: it is empty.
 	Source *Source
-	// Unwanted: the volume is removed as soon as nothing of an earlier call can take
-	// effect any more. A backend for which Delete ends what goes on says so at once, with
-	// Invalid; others go on.
+	// Unwanted: the volume is removed as soon as no earlier call can take effect any more. A backend
+	// with a Delete that ends work in progress returns Invalid at once; others continue the work.
 	Unwanted bool
 }
 
-// Source is a volume that another is to be a copy of.
+// Source is the volume of which another is a copy.
 type Source struct {
-	// ID of the volume in the backend. Empty in a repeat whose caller can't tell it
-	// any more, because the volume may be gone: then what an earlier call began is
-	// found, and nothing is begun, which is Invalid.
+	// ID of the volume in the backend. Empty in a repeat after the volume may be gone: then the
+	// backend finds a copy that an earlier call began, and begins none, which is Invalid.
 	ID string
-	// Claim that the volume is bound to, which is of the new claim's namespace.
+	// Claim that the volume is bound to, in the new claim's namespace.
 	Claim stowagev1alpha1.ClaimReference
 }
 
-// Volume is what Provision made: what goes into the volume object.
+// Volume is the outcome of Provision: what goes into the PersistentVolume.
 type Volume struct {
-	// Handle identifies the volume towards the node side.
+	// Handle identifies the volume for the node side.
 	Handle string
-	// Attributes are all that the node needs to mount the volume; the name of
-	// the StorageBackend is added to them.
+	// Attributes are all that the node needs to mount the volume; the caller adds the name of the
+	// StorageBackend.
 	Attributes map[string]string
 	// Capacity that the volume has, in bytes.
 	Capacity resource.Quantity
 	// FSType is the file system on the volume; empty where there is none to name.
 	FSType string
-	// NodeAffinity says where the volume can be used. Nil: everywhere.
+	// NodeAffinity restricts the nodes that can use the volume. Nil: all can.
 	NodeAffinity *corev1.VolumeNodeAffinity
 }
 
-// VolumeID is the id of the volume of a claim: it is always computed from the
-// claim's UID, never read from what users can write. Attempts are counted from 1; a
-// further one is for storage that can't use an id again once it was undone.
+// VolumeID is the id of a claim's volume. It is always computed from the claim's UID, never read
+// from what users can write. Attempts count from 1: a further one is for storage that can't use
+// an id again after its volume was removed.
 func VolumeID(claim types.UID, attempt int) string {
 	if attempt <= 1 {
 		return "pvc-" + string(claim)
@@ -141,15 +134,58 @@ func VolumeID(claim types.UID, attempt int) string {
 	return fmt.Sprintf("pvc-%s-%d", claim, attempt)
 }
 
-// Check returns an error of kind Invalid, in words for the claim's owner, where
-// a request asks for more than these capabilities.
+// IsVolumeID reports whether an id is that of a claim's first attempt, or of a later one.
+func IsVolumeID(id string, claim types.UID) bool {
+	rest, fits := strings.CutPrefix(id, VolumeID(claim, 1))
+	attempt, later := strings.CutPrefix(rest, "-")
+	return fits && (rest == "" || later && attempt != "" && strings.Trim(attempt, "0123456789") == "")
+}
+
+// Owner is the part of a record that names the owner of a volume.
+type Owner struct {
+	ID string `json:"id"`
+	// Cluster is the identity of the cluster: several may use one project, or one share.
+	Cluster string                         `json:"cluster"`
+	Backend string                         `json:"backend"`
+	Claim   stowagev1alpha1.ClaimReference `json:"claim"`
+}
+
+// CheckOwner returns an error of kind Conflict where the record of a volume is not that of this
+// backend of this cluster, or does not fit its id. The volume is what messages call it. Others may
+// have written the record: messages quote it, and shorten it.
+func (o Owner) CheckOwner(volume, cluster, backend string) error {
+	switch {
+	case o.Cluster != cluster:
+		return Conflict.Errorf("%s belongs to another cluster, with the id %.200q: it is left alone", volume, o.Cluster)
+	case o.Backend != backend:
+		return Conflict.Errorf("%s belongs to backend %.200q: it is left alone", volume, o.Backend)
+	case !IsVolumeID(o.ID, o.Claim.UID):
+		return Conflict.Errorf("%s is recorded as that of the claim with uid %.200q, which doesn't fit: it is left alone", volume, o.Claim.UID)
+	}
+	return nil
+}
+
+// CheckClaim returns an error of kind Conflict where a request's id is not one of its claim, or
+// has not the form that the storage takes, and Invalid where no capacity is requested.
+func (r Request) CheckClaim(form *regexp.Regexp) error {
+	switch {
+	case !form.MatchString(r.ID) || !IsVolumeID(r.ID, r.Claim.UID):
+		return Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", r.ID, r.Claim.UID)
+	case r.Capacity.Sign() <= 0:
+		return Invalid.Errorf("the claim asks for %s: ask for more than nothing", r.Capacity.String())
+	}
+	return nil
+}
+
+// Check returns an error of kind Invalid, in words for the claim's owner, where a request exceeds
+// these capabilities.
 func (c Capabilities) Check(request Request) error {
 	for _, mode := range request.AccessModes {
 		if !slices.Contains(c.AccessModes, mode) {
 			return Invalid.Errorf("access mode %s is not supported here: ask for one of %v", mode, c.AccessModes)
 		}
 	}
-	if err := countable(request.Capacity); err != nil {
+	if err := checkCapacity(request.Capacity); err != nil {
 		return err
 	}
 	if !slices.Contains(c.VolumeModes, request.VolumeMode) {
@@ -172,13 +208,13 @@ func (c Capabilities) refuseFSType(fsType string) error {
 		fsType, stowagev1alpha1.FSTypeParameter, c.FSTypes)
 }
 
-// most is the largest capacity that is counted in bytes.
-var most = *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
+// maxCapacity is the largest capacity that can be counted in bytes.
+var maxCapacity = *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
 
-// countable refuses a capacity beyond int64, which Quantity.Value makes 0: a backend would
-// make the smallest volume that there is.
-func countable(capacity resource.Quantity) error {
-	if capacity.Cmp(most) > 0 {
+// checkCapacity refuses a capacity beyond int64, which Quantity.Value makes 0: a backend would make
+// the smallest possible volume.
+func checkCapacity(capacity resource.Quantity) error {
+	if capacity.Cmp(maxCapacity) > 0 {
 		return Invalid.Errorf("no volume has %s: ask for less than 8Ei", capacity.String())
 	}
 	return nil

@@ -114,7 +114,7 @@ func TestARegistryOpensWhatItServesAndRefusesTheRest(t *testing.T) {
 	}
 }
 
-func TestWhatIsMoreThanCanBeCountedIsRefused(t *testing.T) {
+func TestACapacityBeyondInt64IsRefused(t *testing.T) {
 	modes := backend.Capabilities{VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem}}
 	for size, refused := range map[string]bool{"1Gi": false, "9E": false, "8Ei": false, "900E": true} {
 		capacity := resource.MustParse(size)
@@ -124,6 +124,17 @@ func TestWhatIsMoreThanCanBeCountedIsRefused(t *testing.T) {
 		}
 		if _, err = backend.Expand(t.Context(), fake.New(), "v", capacity); errors.Is(err, backend.Invalid) != refused {
 			t.Errorf("growth to %s: %v", size, err)
+		}
+	}
+}
+
+func TestAnIdBelongsToAClaimOrNot(t *testing.T) {
+	for id, want := range map[string]bool{
+		"pvc-a": true, "pvc-a-2": true, "pvc-a-10": true,
+		"pvc-ab": false, "pvc-a-b": false, "pvc-a-": false, "pvc-a-2-3": false, "pvc-b": false, "": false,
+	} {
+		if got := backend.IsVolumeID(id, "a"); got != want {
+			t.Errorf("%q: %v", id, got)
 		}
 	}
 }

@@ -6,30 +6,29 @@ import (
 	"time"
 )
 
-// ErrorKind says what an error of a backend means for its caller. It is itself
-// an error, so that errors.Is(err, backend.Exhausted) asks for it.
+// ErrorKind is what an error of a backend means for its caller. It is an error itself, so
+// errors.Is(err, backend.Exhausted) checks it.
 type ErrorKind string
 
 // Kinds of error. An error of none of them has an unknown outcome: the call may
 // have had, or may still have, its effect.
 const (
-	// NotFound: what was asked about isn't there.
+	// NotFound: the volume doesn't exist.
 	NotFound ErrorKind = "NotFound"
 	// Invalid: no repeat helps until a spec is changed.
 	Invalid ErrorKind = "Invalid"
 	// Exhausted: there is no room, or no quota, now.
 	Exhausted ErrorKind = "Exhausted"
-	// WrongNode: the node that was asked for can't have it; another may.
+	// WrongNode: the requested node can't have it; another may.
 	WrongNode ErrorKind = "WrongNode"
-	// Conflict: what is there belongs to another, or is used by another.
+	// Conflict: the storage belongs to another owner, or is used elsewhere.
 	Conflict ErrorKind = "Conflict"
-	// Queued: the call has not begun, or its answer is not there; whoever called
-	// is woken and repeats it.
+	// Queued: the call has not begun, or has no answer yet; the caller is woken and repeats it.
 	Queued ErrorKind = "Queued"
 	// InProgress: work is known to go on; repeat the call.
 	InProgress ErrorKind = "InProgress"
-	// NotReady: the storage refused, because what is needed isn't ready or just changed.
-	// The call did nothing and nothing goes on. A repeat soon helps, or the refusal is told.
+	// NotReady: the storage refused, because a resource isn't ready or just changed. The call did
+	// nothing and nothing goes on. A repeat soon helps, or the refusal is reported.
 	NotReady ErrorKind = "NotReady"
 	// Unavailable: the storage didn't take the call; repeat it later.
 	Unavailable ErrorKind = "Unavailable"
@@ -58,15 +57,14 @@ func KindOf(err error) ErrorKind {
 	}
 }
 
-// Unfinished tells of an error that the call, or what it began, goes on: nothing is
-// known of it yet, and it is to be repeated.
+// Unfinished reports whether the call of an error, or what it began, goes on: its outcome isn't
+// known yet, and it is to be repeated.
 func Unfinished(err error) bool {
 	return errors.Is(err, InProgress) || errors.Is(err, Queued)
 }
 
-// PausedUntil is how long the storage asked to be left alone, of an error of kind
-// Unavailable: no call was made, and none is before that. The zero time where an error
-// doesn't say so.
+// PausedUntil is the end of a pause that the storage asked for, in an error of kind Unavailable. No
+// call was made, and none is made before that time. Zero for other errors.
 func PausedUntil(err error) time.Time {
 	var paused interface{ PausedUntil() time.Time }
 	if errors.As(err, &paused) {
@@ -84,7 +82,7 @@ func (e *kindError) Error() string        { return e.err.Error() }
 func (e *kindError) Unwrap() error        { return cause{e.err} }
 func (e *kindError) Is(target error) bool { return target == e.kind }
 
-// cause is what an error with a kind wraps: all that is in it, but for kinds.
+// cause is the error that an error with a kind wraps, without its kinds.
 type cause struct{ error }
 
 func (c cause) Is(target error) bool {

@@ -6,10 +6,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Observe returns what became of a node's machine, as a backend knows it. Queued and
-// InProgress are returned: the answer is still to come. All other errors are logged, and the
-// machine is MachineUnknown, as for a backend that isn't a NodeObserver: if the cloud cannot
-// answer, the node's taint and the time still decide.
+// Observe returns the state of a node's machine. Queued and InProgress are returned: the answer is
+// still to come. It logs all other errors, and returns MachineUnknown, as for a backend that isn't a
+// NodeObserver: if the cloud cannot answer, the node's taint and the timeout still apply.
 func Observe(ctx context.Context, b Backend, node NodeIdentity) (Machine, error) {
 	observer, can := As[NodeObserver](b)
 	if !can {

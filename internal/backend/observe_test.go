@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 )
 
-func TestWhatACloudSaysOfAMachine(t *testing.T) {
+func TestTheStateOfAMachineInTheCloud(t *testing.T) {
 	node := backend.NodeIdentity{Name: "node-1"}
 	for name, test := range map[string]struct {
 		failure error
@@ -45,7 +45,7 @@ func TestWhatACloudSaysOfAMachine(t *testing.T) {
 	}
 }
 
-func TestABackendThatKnowsNoMachinesSaysNothing(t *testing.T) {
+func TestABackendWithoutMachinesReportsUnknown(t *testing.T) {
 	machine, err := backend.Observe(context.Background(), struct{ backend.Backend }{fake.New()}, backend.NodeIdentity{Name: "node-1"})
 	if machine != backend.MachineUnknown || err != nil {
 		t.Errorf("it answers %q, %v", machine, err)

@@ -18,9 +18,8 @@ type Parameters struct {
 	FSType string
 }
 
-// ParseParameters reads the parameters of a StorageClass. A missing or unknown
-// one is an error of kind Invalid: a word that nobody reads is a promise that
-// nobody keeps.
+// ParseParameters reads the parameters of a StorageClass. A missing or unknown one is an error of
+// kind Invalid: an ignored parameter would promise what no backend does.
 func ParseParameters(parameters map[string]string) (Parameters, error) {
 	parsed := Parameters{}
 	for _, key := range slices.Sorted(maps.Keys(parameters)) {

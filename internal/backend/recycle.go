@@ -2,24 +2,23 @@ package backend
 
 import "context"
 
-// Recycler empties directories that people made, for volumes whose reclaim policy
-// is Recycle. It needs no StorageBackend: the volume object says where they are.
+// Recycler empties directories that people made, for volumes with reclaim policy Recycle. It needs
+// no StorageBackend: the PersistentVolume names the directory.
 type Recycler interface {
-	// Recycle removes all that a directory holds, for ever, and leaves the
-	// directory. It follows no symlink and crosses into no other file system. It is
-	// repeated after any error, also after a crash.
+	// Recycle removes the content of a directory, for ever, and leaves the directory. It follows no
+	// symlink and crosses into no other file system. The caller repeats it after any error, also
+	// after a crash.
 	//
-	// Whoever calls it may be one of two who take themselves for the leader, and late.
-	// So each has a token: after a call returned nil, no earlier call with another
-	// token removes anything any more, if the volume object was given that token
-	// before this one, and confirmed by it.
+	// The caller may be a stale leader. So each caller has a token: after a call returned nil, no
+	// earlier call with another token removes anything any more, if the PersistentVolume had that
+	// token before this one, and this caller confirmed its own.
 	//
-	// InProgress says that removal goes on, Conflict that the directory is, or holds,
-	// what isn't to be removed; Invalid and Unavailable are as in Provision.
-	Recycle(ctx context.Context, wanted Recycling) error
+	// InProgress says that removal goes on, Conflict that the directory is, or holds, what must not
+	// be removed; Invalid and Unavailable are as in Provision.
+	Recycle(ctx context.Context, request Recycling) error
 }
 
-// Recycling says what is to be emptied, and by whom.
+// Recycling names the directory to empty, and the caller.
 type Recycling struct {
 	// Volume is the name of the volume object.
 	Volume string
@@ -28,12 +27,12 @@ type Recycling struct {
 	Server       string
 	Path         string
 	MountOptions []string
-	// Data tells what lies in the directory from what other claims left there before: the
+	// Data identifies the directory's content, as opposed to what earlier claims left there: the
 	// same in all calls until it is removed.
 	Data string
-	// Token of the caller, which the volume object bears.
+	// Token of the caller, which the PersistentVolume has.
 	Token string
-	// Confirm is called before anything is removed that was moved aside, and again
-	// before anything is moved there: its error ends the call.
+	// Confirm is called before anything that was moved aside is removed, and again before anything
+	// is moved there: its error ends the call.
 	Confirm func(ctx context.Context) error
 }

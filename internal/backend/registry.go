@@ -7,14 +7,12 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// Kind is one kind of storage: what makes Backends of the StorageBackend objects
-// of that kind.
+// Kind is one kind of storage: it makes the Backends of its StorageBackend objects.
 type Kind interface {
 	// Type is the member of the union in StorageBackend's spec.
 	Type() stowagev1alpha1.BackendType
-	// Open makes the backend that a StorageBackend object describes. It calls
-	// no storage. An error of kind Invalid tells what in the spec can't be
-	// served.
+	// Open makes the backend that a StorageBackend object describes. It calls no storage. An error
+	// of kind Invalid names what in the spec can't be served.
 	Open(object *stowagev1alpha1.StorageBackend) (Backend, error)
 }
 
@@ -44,13 +42,13 @@ func (r *Registry) Open(object *stowagev1alpha1.StorageBackend) (Backend, error)
 	return nil, Invalid.Errorf("backends of type %s are not served by this version of Stowage", TypeOf(object))
 }
 
-// IsOurs tells whether a driver is one of Stowage's, served by this program or not.
+// IsOurs reports whether a driver is one of Stowage's, served by this program or not.
 func IsOurs(driver string) bool {
 	return slices.Contains([]string{stowagev1alpha1.NFSDriver, stowagev1alpha1.LocalDriver, stowagev1alpha1.GCEDriver}, driver)
 }
 
-// NeedsAttach tells whether the volumes of one of Stowage's drivers are devices, which a
-// node has only while they are attached to it. Its CSIDriver object says the same.
+// NeedsAttach reports whether the volumes of one of Stowage's drivers are devices, which a node has
+// only while they are attached to it. Its CSIDriver object says the same.
 func NeedsAttach(driver string) bool { return driver == stowagev1alpha1.GCEDriver }
 
 // TypeOf is the kind of storage that a StorageBackend object asks for.

@@ -11,61 +11,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Machines are a backend that attaches, and the machines of a cluster.
-type Machines struct {
-	Backend backend.Backend
-	// Nodes are two whose machines run. Absent is one that has none.
-	Nodes  [2]backend.NodeIdentity
-	Absent backend.NodeIdentity
-	// Existing is the path of a disk that others made, and that the backend attaches. Empty:
-	// it attaches no such disks.
-	Existing string
-	// Stop stops the machine of a node, and Remove removes it. Nil: the backend can't
-	// observe machines.
-	Stop, Remove func(node backend.NodeIdentity)
-}
-
-// AttachContract runs the suite of Attacher, AttachmentLister and NodeObserver against
-// a backend. Each test makes one of its own, with machines that nothing is attached to.
-func AttachContract(t *testing.T, open func(t *testing.T) Machines) {
-	for name, test := range map[string]func(*testing.T, machines){
-		"what is attached is told, and where":                     testAttached,
-		"a repeat finds the volume attached":                      testAttachRepeated,
-		"an attach that was given up is made good by a repeat":    testAttachGivenUp,
-		"many calls for one volume attach it once":                testAttachConcurrent,
-		"of two nodes that would write at once, one can":          testAttachRace,
-		"a volume that is attached elsewhere is a conflict":       testAttachElsewhere,
-		"several nodes can read":                                  testReadersShare,
-		"a node that reads and one that would write are conflict": testReaderAndWriter,
-		"one node can't have a volume in two ways":                testAttachOtherWay,
-		"a volume that isn't there can't be attached":             testAttachAbsent,
-		"a node that isn't there can't have a volume":             testAttachToAbsent,
-		"what isn't attached can be detached":                     testDetachAbsent,
-		"a detach that was given up is made good by a repeat":     testDetachGivenUp,
-		"one node's detach leaves the others'":                    testDetachOne,
-		"where a volume is attached can be asked":                 testIsAttached,
-		"what is attached is not deleted":                         testDeleteAttached,
-		"a machine is observed as it is":                          testObserve,
-		"a disk that others made is attached, and nothing else":   testExisting,
-	} {
-		t.Run(name, func(t *testing.T) {
-			opened := open(t)
-			attacher, can := backend.As[backend.Attacher](opened.Backend)
-			if !can {
-				t.Fatal("this backend doesn't attach")
-			}
-			test(t, machines{opened, subject{Backend: opened.Backend}, attacher})
-		})
-	}
-}
-
-// machines are what a test of attaching is about.
-type machines struct {
-	Machines
-	subject
-	attacher backend.Attacher
-}
-
 func testAttached(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	m.mustProvision(t, Request("2"))
@@ -87,11 +32,11 @@ func testAttachRepeated(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	first, again := m.mustAttach(t, id, m.Nodes[0]), m.mustAttach(t, id, m.Nodes[0])
 	if !maps.Equal(first.Metadata, again.Metadata) {
-		t.Errorf("first it tells %v, then %v", first.Metadata, again.Metadata)
+		t.Errorf("first the metadata is %v, then %v", first.Metadata, again.Metadata)
 	}
 }
 
-func testAttachGivenUp(t *testing.T, m machines) {
+func testAttachCancelled(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -205,7 +150,7 @@ func testDetachAbsent(t *testing.T, m machines) {
 	m.mustDetach(t, id, m.Nodes[0])
 }
 
-func testDetachGivenUp(t *testing.T, m machines) {
+func testDetachCancelled(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	m.mustAttach(t, id, m.Nodes[0])
 	over, cancel := context.WithCancel(context.Background())
@@ -228,7 +173,7 @@ func testDetachOne(t *testing.T, m machines) {
 
 func testIsAttached(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
-	nameless := backend.NodeIdentity{Name: "nobody-knows"}
+	unknown := backend.NodeIdentity{Name: "unknown"}
 	expect := func(when string, node backend.NodeIdentity, want bool) {
 		t.Helper()
 		var is bool
@@ -240,23 +185,23 @@ func testIsAttached(t *testing.T, m machines) {
 			t.Errorf("%s it is attached to %q: %t, %v", when, node.Name, is, err)
 		}
 	}
-	for _, node := range []backend.NodeIdentity{m.Nodes[0], m.Absent, nameless} {
+	for _, node := range []backend.NodeIdentity{m.Nodes[0], m.Absent, unknown} {
 		expect("before", node, false)
 	}
 	m.mustAttach(t, id, m.Nodes[0])
 	expect("then", m.Nodes[0], true)
 	expect("then", m.Nodes[1], false)
-	expect("then, for all that anybody knows,", nameless, true)
+	expect("then possibly", unknown, true)
 	m.mustDetach(t, id, m.Nodes[0])
 	expect("after", m.Nodes[0], false)
-	expect("after", nameless, false)
+	expect("after", unknown, false)
 }
 
 func testDeleteAttached(t *testing.T, m machines) {
 	id := m.mustProvision(t, Request("1")).Handle
 	m.mustAttach(t, id, m.Nodes[0])
 	if err := m.Machines.Backend.Delete(context.Background(), id); err == nil {
-		t.Error("it says that a volume is gone which a node has")
+		t.Error("it deletes a volume that a node has")
 	}
 	m.mustAttach(t, id, m.Nodes[0])
 	m.mustDetach(t, id, m.Nodes[0])
@@ -285,44 +230,4 @@ func testObserve(t *testing.T, m machines) {
 	expect(m.Nodes[0], backend.MachineStopped)
 	m.Remove(m.Nodes[1])
 	expect(m.Nodes[1], backend.MachineGone)
-}
-
-func (m machines) mustAttach(t *testing.T, id string, node backend.NodeIdentity) backend.Attachment {
-	t.Helper()
-	attachment, err := m.attach(id, node, false)
-	if err != nil {
-		t.Fatalf("attaching %s to %s: %v", id, node.Name, err)
-	}
-	return attachment
-}
-
-// attach repeats the call until its outcome is final, as the contract asks.
-func (m machines) attach(id string, node backend.NodeIdentity, readOnly bool) (attachment backend.Attachment, err error) {
-	err = untilFinal(func() (err error) {
-		attachment, err = m.attacher.Attach(context.Background(), backend.AttachRequest{ID: id, Node: node, ReadOnly: readOnly})
-		return err
-	})
-	return attachment, err
-}
-
-func (m machines) mustDetach(t *testing.T, id string, node backend.NodeIdentity) {
-	t.Helper()
-	err := untilFinal(func() error { return m.attacher.Detach(context.Background(), id, node) })
-	if err != nil {
-		t.Fatalf("detaching %s from %s: %v", id, node.Name, err)
-	}
-}
-
-// attachments are what the backend lists; nil where it can't.
-func (m machines) attachments(t *testing.T) []backend.Attached {
-	t.Helper()
-	lister, can := backend.As[backend.AttachmentLister](m.Machines.Backend)
-	if !can {
-		return nil
-	}
-	found, err := lister.Attachments(context.Background())
-	if err != nil {
-		t.Fatalf("listing attachments: %v", err)
-	}
-	return append([]backend.Attached{}, found...)
 }

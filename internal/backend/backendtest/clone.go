@@ -45,10 +45,10 @@ func testCloneOfNothing(t *testing.T, s subject) {
 	for name, source := range map[string]*backend.Source{"gone": request.Source, "not known any more": {}} {
 		request.Source = source
 		if _, err := s.provision(request); !errors.Is(err, backend.Invalid) {
-			t.Errorf("one whose source is %s got the answer %v", name, err)
+			t.Errorf("with a source that is %s it got the answer %v", name, err)
 		}
 		if s.has(request.ID) {
-			t.Errorf("one whose source is %s was made", name)
+			t.Errorf("with a source that is %s it was made", name)
 		}
 	}
 }
@@ -75,8 +75,8 @@ func testCloneDeletedEarly(t *testing.T, s subject) {
 	}
 }
 
-// mustHaveSource makes a volume, and is a request for a copy of it. It skips a test of
-// what makes no copies.
+// mustHaveSource makes a volume, and returns a request for a copy of it. It skips a test if the
+// backend makes no copies.
 func (s subject) mustHaveSource(t *testing.T) backend.Request {
 	t.Helper()
 	if !s.Capabilities().Clones {

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// testExisting attaches and detaches a disk by its path. Whatever else is asked for by that
-// path leaves the disk as it is: it is attached before and after.
+// testExisting attaches and detaches a disk by its path. All other calls with that path leave the
+// disk attached.
 func testExisting(t *testing.T, m machines) {
 	path := m.Existing
 	if path == "" {
@@ -19,7 +19,7 @@ func testExisting(t *testing.T, m machines) {
 	}
 	first, again := m.mustAttach(t, path, m.Nodes[0]), m.mustAttach(t, path, m.Nodes[0])
 	if first.Metadata[backend.DeviceMetadata] == "" || !maps.Equal(first.Metadata, again.Metadata) {
-		t.Errorf("the node is told %v, and then %v", first.Metadata, again.Metadata)
+		t.Errorf("the metadata is %v, and then %v", first.Metadata, again.Metadata)
 	}
 	if _, err := m.attach(path, m.Nodes[1], false); !errors.Is(err, backend.Conflict) {
 		t.Errorf("the second node got the answer %v", err)

@@ -47,7 +47,7 @@ func testGrowthAbsent(t *testing.T, s subject) {
 	}
 }
 
-func testGrowthGivenUp(t *testing.T, s subject) {
+func testGrowthCancelled(t *testing.T, s subject) {
 	s.needsExpander(t)
 	made := s.mustProvision(t, Request("1"))
 	over, cancel := context.WithCancel(context.Background())

@@ -15,7 +15,7 @@ func testRetain(t *testing.T, s subject) {
 	}
 	first := s.mustRetain(t, Request("1").ID)
 	if again := s.mustRetain(t, Request("1").ID); again != first || first == "" {
-		t.Errorf("it is said to lie in %q, then in %q", first, again)
+		t.Errorf("its data is in %q, then in %q", first, again)
 	}
 	for _, held := range s.mustList(t) {
 		if held.Retained != (held.ID == Request("1").ID) {
@@ -53,8 +53,7 @@ func testRetainDeleted(t *testing.T, s subject) {
 	}
 }
 
-// needsRetainer skips a test, unless the backend is one that an audit asks what it
-// holds.
+// needsRetainer skips a test, unless the backend is one that an audit lists.
 func (s subject) needsRetainer(t *testing.T) {
 	t.Helper()
 	_, lists := backend.As[backend.Lister](s.Backend)

@@ -15,10 +15,6 @@ var (
 	_ backend.NodeObserver     = (*Backend)(nil)
 )
 
-// machine is what a volume is attached to: a node's machine, which a node that has no
-// provider's id is found by the name of.
-type machine string
-
 func machineOf(node backend.NodeIdentity) machine {
 	if node.ProviderID != "" {
 		return machine(node.ProviderID)
@@ -26,38 +22,44 @@ func machineOf(node backend.NodeIdentity) machine {
 	return machine("fake:///" + node.Name)
 }
 
-// attachments are the machines that a volume is attached to, and which of them can't
-// write.
-type attachments map[machine]bool
-
-// Attach notes that a node has a volume, or fails as FailNext said.
+// Attach attaches a volume, or a disk of AddExisting, to a node, or fails as FailNext said.
 func (b *Backend) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
-	if volume.IsDiskPath(request.ID) {
-		return b.attachExisting(ctx, request)
-	}
-	if err := b.enter(ctx, "Attach "+request.ID+" to "+request.Node.Name); err != nil {
+	if err := b.begin(ctx, called("Attach", request.ID)+" to "+request.Node.Name); err != nil {
 		return backend.Attachment{}, err
 	}
 	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return backend.Attachment{}, err
-	}
 	if err := b.canAttach(request); err != nil {
 		return backend.Attachment{}, err
 	}
 	to := machineOf(request.Node)
-	if b.attached[request.ID] == nil {
-		b.attached[request.ID] = attachments{}
+	b.setAttached(request.ID, to, request.ReadOnly)
+	device := request.ID
+	if b.existing[device] {
+		device = "existing"
 	}
-	b.attached[request.ID][to] = request.ReadOnly
 	return backend.Attachment{Metadata: map[string]string{
-		backend.DeviceMetadata: request.ID, backend.SerialMetadata: request.ID, backend.InstanceMetadata: string(to),
+		backend.DeviceMetadata: device, backend.SerialMetadata: device, backend.InstanceMetadata: string(to),
 	}}, nil
+}
+
+// called is a call as Calls lists it.
+func called(operation, id string) string {
+	if volume.IsDiskPath(id) {
+		operation += " existing"
+	}
+	return operation + " " + id
+}
+
+func (b *Backend) setAttached(id string, to machine, readOnly bool) {
+	if b.attached[id] == nil {
+		b.attached[id] = attachments{}
+	}
+	b.attached[id][to] = readOnly
 }
 
 func (b *Backend) canAttach(request backend.AttachRequest) error {
 	to := machineOf(request.Node)
-	if _, exists := b.volumes[request.ID]; !exists {
+	if _, exists := b.volumes[request.ID]; !exists && !b.existing[request.ID] {
 		return backend.NotFound.Errorf("there is no volume %s", request.ID)
 	}
 	if b.machines[to] == backend.MachineGone {
@@ -75,39 +77,27 @@ func (b *Backend) canAttach(request backend.AttachRequest) error {
 	return nil
 }
 
-// Detach notes that a node hasn't a volume any more, or fails as FailNext said.
+// Detach detaches a volume or a disk from a node, or fails as FailNext said.
 func (b *Backend) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
-	if volume.IsDiskPath(id) {
-		return b.detachExisting(ctx, id, node)
-	}
-	if err := b.enter(ctx, "Detach "+id+" from "+node.Name); err != nil {
+	if err := b.begin(ctx, called("Detach", id)+" from "+node.Name); err != nil {
 		return err
 	}
 	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return err
-	}
 	delete(b.attached[id], machineOf(node))
 	return nil
 }
 
-// IsAttached returns what was noted, or fails as FailNext said.
+// IsAttached reports whether a node has a volume or a disk, or fails as FailNext said.
 func (b *Backend) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
-	if volume.IsDiskPath(id) {
-		return b.isExistingAttached(ctx, id, node)
-	}
-	if err := b.enter(ctx, "IsAttached "+id+" to "+node.Name); err != nil {
+	if err := b.begin(ctx, called("IsAttached", id)+" to "+node.Name); err != nil {
 		return false, err
 	}
 	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return false, err
-	}
 	_, is := b.attached[id][machineOf(node)]
 	return is || node.ProviderID == "" && len(b.attached[id]) > 0, nil
 }
 
-// Attachments returns what is attached, by volume and machine.
+// Attachments returns the attached volumes, by volume and machine.
 func (b *Backend) Attachments(context.Context) ([]backend.Attached, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +106,7 @@ func (b *Backend) Attachments(context.Context) ([]backend.Attached, error) {
 	}
 	var found []backend.Attached
 	for _, id := range slices.Sorted(maps.Keys(b.attached)) {
-		if b.unlisted[id] {
+		if b.unlisted[id] || b.existing[id] {
 			continue
 		}
 		for _, to := range slices.Sorted(maps.Keys(b.attached[id])) {
@@ -126,7 +116,7 @@ func (b *Backend) Attachments(context.Context) ([]backend.Attached, error) {
 	return found, nil
 }
 
-// ObserveNode returns what SetMachine set; a machine that nothing was said of runs.
+// ObserveNode returns what SetMachine set; any other machine runs.
 func (b *Backend) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
 	if err := b.enter(ctx, "ObserveNode "+node.Name); err != nil {
 		return backend.MachineUnknown, err
@@ -141,8 +131,7 @@ func (b *Backend) ObserveNode(ctx context.Context, node backend.NodeIdentity) (b
 	return backend.MachineRuns, nil
 }
 
-// SetMachine makes ObserveNode return this of a node. A machine that is gone has no
-// volumes any more.
+// SetMachine sets what ObserveNode returns for a node. A machine that is gone loses its volumes.
 func (b *Backend) SetMachine(node backend.NodeIdentity, state backend.Machine) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,24 +143,21 @@ func (b *Backend) SetMachine(node backend.NodeIdentity, state backend.Machine) {
 	}
 }
 
-// AttachBehind attaches a volume to a node, as somebody does who doesn't ask us.
+// AttachBehind attaches a volume to a node, as another program does.
 func (b *Backend) AttachBehind(id string, node backend.NodeIdentity) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.attached[id] == nil {
-		b.attached[id] = attachments{}
-	}
-	b.attached[id][machineOf(node)] = false
+	b.setAttached(id, machineOf(node), false)
 }
 
-// DetachBehind detaches a volume from all nodes, as somebody does who doesn't ask us.
+// DetachBehind detaches a volume from all nodes, as another program does.
 func (b *Backend) DetachBehind(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.attached, id)
 }
 
-// Unlist keeps a volume out of Attachments, as replaced labels do.
+// Unlist hides a volume from Attachments, as replaced labels do.
 func (b *Backend) Unlist(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,14 +178,13 @@ func (b *Backend) FailObserving(err error) {
 	b.observing = err
 }
 
-// AttachedTo are the provider's ids of the machines that have a volume, in order.
+// AttachedTo returns the provider's ids of the machines that have a volume, in order.
 func (b *Backend) AttachedTo(id string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var found []string
-	for to := range b.attached[id] {
+	for _, to := range slices.Sorted(maps.Keys(b.attached[id])) {
 		found = append(found, string(to))
 	}
-	slices.Sort(found)
 	return found
 }

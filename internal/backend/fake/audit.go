@@ -26,8 +26,8 @@ func (b *Backend) List(context.Context) ([]backend.Held, error) {
 	return append(held, b.unrecorded...), nil
 }
 
-// LoseRecord has a volume stay on a node, without a record of it, as on a node's disk
-// whose NodeVolume is gone.
+// LoseRecord leaves a volume on a node without a record, as on a disk after its NodeVolume was
+// removed.
 func (b *Backend) LoseRecord(id, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +35,7 @@ func (b *Backend) LoseRecord(id, node string) {
 	delete(b.volumes, id)
 }
 
-// Remains tells on which node LoseRecord left a volume.
+// Remains returns the node on which LoseRecord left a volume.
 func (b *Backend) Remains(_ context.Context, id string) (place string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,27 +47,17 @@ func (b *Backend) Remains(_ context.Context, id string) (place string, err error
 	return "", nil
 }
 
-// Retain notes the wish, or fails as FailNext said.
+// Retain marks a volume as retained, or fails as FailNext said.
 func (b *Backend) Retain(ctx context.Context, id string) (place string, err error) {
-	if err := b.enter(ctx, "Retain "+id); err != nil {
+	if err := b.begin(ctx, "Retain "+id); err != nil {
 		return "", err
 	}
 	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return "", err
-	}
 	if _, exists := b.volumes[id]; !exists {
 		return "", backend.NotFound.Errorf("there is no volume %s", id)
 	}
 	b.retained[id] = true
 	return "memory, as " + id, nil
-}
-
-// Lose forgets a volume, as a disk does that breaks.
-func (b *Backend) Lose(id string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.volumes, id)
 }
 
 // Space returns what SetSpace set.
@@ -82,19 +72,4 @@ func (b *Backend) SetSpace(space backend.Space) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.space = space
-}
-
-// Begin has the backend hold a volume that an earlier call made.
-func (b *Backend) Begin(id string, request backend.Request) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	request.ID = id
-	b.volumes[id] = request
-}
-
-// Source is what a volume was made as a copy of; nil where it began empty.
-func (b *Backend) Source(id string) *backend.Source {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.volumes[id].Source
 }

@@ -10,15 +10,12 @@ import (
 
 var _ backend.Expander = (*Backend)(nil)
 
-// Expand notes the new capacity, or fails as FailNext said.
+// Expand sets the new capacity, or fails as FailNext said.
 func (b *Backend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	if err := b.enter(ctx, "Expand "+id+" to "+capacity.String()); err != nil {
+	if err := b.begin(ctx, "Expand "+id+" to "+capacity.String()); err != nil {
 		return backend.Expansion{}, err
 	}
 	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return backend.Expansion{}, err
-	}
 	kept, exists := b.volumes[id]
 	if !exists {
 		return backend.Expansion{}, backend.NotFound.Errorf("there is no volume %s", id)
@@ -30,21 +27,21 @@ func (b *Backend) Expand(ctx context.Context, id string, capacity resource.Quant
 	return backend.Expansion{Capacity: kept.Capacity, OnNode: b.onNode, Advisory: b.advisory}, nil
 }
 
-// SetOnNode makes a node have to grow the file systems of volumes that grow.
+// SetOnNode makes expansions need a node, which grows the file system.
 func (b *Backend) SetOnNode() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.onNode = true
 }
 
-// SetAdvisory makes capacities labels, and no limits.
+// SetAdvisory makes capacities labels instead of limits.
 func (b *Backend) SetAdvisory() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advisory = true
 }
 
-// Capacity is what a volume has.
+// Capacity of a volume.
 func (b *Backend) Capacity(id string) resource.Quantity {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,14 +1,12 @@
-// Package fake is a backend in memory, for tests: it can be told to fail and to
-// keep its callers waiting, and tells what it was called for.
+// Package fake is a backend in memory, for tests. It fails and blocks as tests ask, and lists the
+// calls that it got.
 //
-// It stands in for any kind of storage, passes the contract suite, and is never
-// part of a program.
+// It replaces any kind of storage, passes the contract suite, and is never part of a program.
 package fake
 
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,18 +14,23 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// Kind serves StorageBackend objects of a type with one Backend in memory.
+// Kind serves all StorageBackend objects of a type with one Backend in memory.
 type Kind struct {
 	// For is the type of StorageBackend that is served.
 	For stowagev1alpha1.BackendType
-	// Backend serves all of them.
+	// Backend serves them.
 	Backend *Backend
 }
 
-// Type is the type that the fake stands in for.
+// attachments are the machines that a volume is attached to, true for those that can't write.
+type attachments map[machine]bool
+
+// machine is a node's machine: the provider's id or, without one, made of the node's name.
+type machine string
+
+// Type is the type that the fake replaces.
 func (k Kind) Type() stowagev1alpha1.BackendType { return k.For }
 
 // Open returns the one backend.
@@ -41,11 +44,11 @@ type Backend struct {
 	unrecorded []backend.Held
 	// retained are the ids that Retain was called for.
 	retained map[string]bool
-	// attached are the machines that volumes are attached to, machines what became of
-	// those that SetMachine was told of.
+	// attached are the machines of attached volumes and disks.
 	attached map[string]attachments
-	// existing are the disks that somebody else made, and the machines that have them.
-	existing map[string]attachments
+	// existing are the paths of AddExisting.
+	existing map[string]bool
+	// machines are the states that SetMachine set.
 	machines map[machine]backend.Machine
 	// unlisted are the ids that Unlist hid.
 	unlisted map[string]bool
@@ -56,12 +59,12 @@ type Backend struct {
 	space              backend.Space
 	// onNode and advisory are what SetOnNode and SetAdvisory set.
 	onNode, advisory bool
-	// gate is closed when calls may go on; nil while they aren't held.
+	// gate is closed to let held calls continue; nil while none are held.
 	gate chan struct{}
-	// gated is what the calls begin with that are held; empty: all are.
+	// gated is the prefix of the calls that are held; empty: all are.
 	gated string
-	// taken says that calls are taken before they wait.
-	taken bool
+	// accepted makes calls be accepted before they wait.
+	accepted bool
 	// latency is how long every call takes.
 	latency time.Duration
 	calls   []string
@@ -73,7 +76,7 @@ var _ backend.Prober = (*Backend)(nil)
 func New() *Backend {
 	return &Backend{
 		volumes: map[string]backend.Request{}, retained: map[string]bool{},
-		attached: map[string]attachments{}, machines: map[machine]backend.Machine{}, unlisted: map[string]bool{},
+		attached: map[string]attachments{}, existing: map[string]bool{}, machines: map[machine]backend.Machine{}, unlisted: map[string]bool{},
 	}
 }
 
@@ -99,84 +102,7 @@ func (b *Backend) Probe(context.Context) error {
 	return b.probe
 }
 
-// Provision keeps the request, or fails as FailNext said.
-func (b *Backend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	if err := b.enter(ctx, "Provision "+request.ID); err != nil {
-		return nil, err
-	}
-	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return nil, err
-	}
-	if volume.IsDiskPath(request.ID) {
-		return nil, backend.Conflict.Errorf("%q is no id of a volume", request.ID)
-	}
-	kept, exists := b.volumes[request.ID]
-	if exists && kept.Claim != request.Claim {
-		return nil, backend.Conflict.Errorf("volume %s belongs to claim %s/%s", request.ID, kept.Claim.Namespace, kept.Claim.Name)
-	}
-	if !exists && request.Source != nil {
-		source, there := b.volumes[request.Source.ID]
-		if !there {
-			return nil, backend.Invalid.Errorf("there is no volume %q to copy", request.Source.ID)
-		}
-		if source.Claim != request.Source.Claim {
-			return nil, backend.Conflict.Errorf("volume %q is another claim's", request.Source.ID)
-		}
-	}
-	if !exists {
-		b.volumes[request.ID] = request
-		kept = request
-	}
-	return &backend.Volume{Handle: kept.ID, Capacity: kept.Capacity, FSType: kept.FSType}, nil
-}
-
-// Delete forgets the volume, once it isn't attached, or fails as FailNext said.
-func (b *Backend) Delete(ctx context.Context, id string) error {
-	if err := b.enter(ctx, "Delete "+id); err != nil {
-		return err
-	}
-	defer b.mu.Unlock()
-	if err := b.nextFailure(); err != nil {
-		return err
-	}
-	if len(b.attached[id]) > 0 {
-		return backend.InProgress.Errorf("volume %s is attached, and is removed once it isn't", id)
-	}
-	delete(b.volumes, id)
-	delete(b.retained, id)
-	return nil
-}
-
-// Hold keeps every call that changes something, and ObserveNode, from going on until
-// release is called, or its context ends: then its outcome isn't known, and it had none.
-func (b *Backend) Hold() (release func()) { return b.HoldOnly("") }
-
-// HoldOnly is Hold for those calls that begin with a word, such as Detach.
-func (b *Backend) HoldOnly(word string) (release func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	gate := make(chan struct{})
-	b.gate, b.gated = gate, word
-	return sync.OnceFunc(func() { close(gate) })
-}
-
-// TakeAtOnce makes calls that are held, or take long, be taken before that: what is left of
-// them is to wait.
-func (b *Backend) TakeAtOnce() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.taken = true
-}
-
-// SetLatency makes every call that Hold would hold take this long.
-func (b *Backend) SetLatency(latency time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.latency = latency
-}
-
-// Calls are all calls that Hold would hold and that began, in their order.
+// Calls returns all calls that Hold applies to and that began, in order.
 func (b *Backend) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +117,7 @@ func (b *Backend) FailNext(failures ...error) {
 	b.failures = append(b.failures, failures...)
 }
 
-// FailNothing takes back what FailNext said, as far as it is still to come.
+// FailNothing removes the failures of FailNext that are still to come.
 func (b *Backend) FailNothing() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,72 +129,4 @@ func (b *Backend) SetProbe(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probe = err
-}
-
-// Has tells whether the backend holds a volume.
-func (b *Backend) Has(id string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, exists := b.volumes[id]
-	return exists
-}
-
-// Len is how many volumes the backend holds.
-func (b *Backend) Len() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.volumes)
-}
-
-// enter notes a call, waits while calls are held, and locks.
-func (b *Backend) enter(ctx context.Context, call string) error {
-	b.mu.Lock()
-	b.calls = append(b.calls, call)
-	gate, latency, taken := b.gate, b.latency, b.taken
-	if !strings.HasPrefix(call, b.gated) {
-		gate = nil
-	}
-	if gate == nil && latency == 0 {
-		return nil
-	}
-	b.mu.Unlock()
-	if taken {
-		backend.Taken(ctx)
-	}
-	if err := wait(ctx, gate, latency); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	return nil
-}
-
-// wait waits for a gate to open, where there is one, and for as long as is said.
-func wait(ctx context.Context, gate <-chan struct{}, latency time.Duration) error {
-	if gate != nil {
-		select {
-		case <-gate:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	if latency == 0 {
-		return nil
-	}
-	timer := time.NewTimer(latency)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (b *Backend) nextFailure() error {
-	if len(b.failures) == 0 {
-		return nil
-	}
-	next := b.failures[0]
-	b.failures = b.failures[1:]
-	return next
 }

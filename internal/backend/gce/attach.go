@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// attach finds the disk attached, or attaches it under its own name.
+// attach attaches the disk under its own name, unless it is attached.
 func (b *gceBackend) attach(ctx context.Context, c *cloud.Client, request backend.AttachRequest) (backend.Attachment, error) {
 	at, err := b.instanceOf(request.Node)
 	if err != nil {
@@ -17,7 +17,7 @@ func (b *gceBackend) attach(ctx context.Context, c *cloud.Client, request backen
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := cloud.Manner{Device: found.Name, Mode: modeOf(request)}
+	as := cloud.AttachOptions{Device: found.Name, Mode: modeOf(request)}
 	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}
@@ -31,30 +31,30 @@ func modeOf(request backend.AttachRequest) string {
 	return cloud.ReadWrite
 }
 
-func attachmentOf(as cloud.Manner, at cloud.Place) backend.Attachment {
+func attachmentOf(as cloud.AttachOptions, at cloud.InstanceRef) backend.Attachment {
 	return backend.Attachment{Metadata: map[string]string{
 		// Google gives a disk its device's name as serial.
 		backend.DeviceMetadata: as.Device, backend.SerialMetadata: as.Device, backend.InstanceMetadata: at.ProviderID(),
 	}}
 }
 
-// instanceOf is where a node's instance is. A node that isn't known to have one gets no
-// disk: another machine may have its name.
-func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.Place, error) {
-	at, readable := cloud.PlaceOf(node.ProviderID)
+// instanceOf is the instance of a node. A node without a provider's id gets no disk: another
+// machine may have its name.
+func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.InstanceRef, error) {
+	at, readable := cloud.ParseProviderID(node.ProviderID)
 	switch {
 	case !readable:
-		return cloud.Place{}, backend.WrongNode.Errorf("node %s has no instance at Google: its spec.providerID is %q, not gce://PROJECT/ZONE/NAME; "+
+		return cloud.InstanceRef{}, backend.WrongNode.Errorf("node %s has no instance at Google: its spec.providerID is %q, not gce://PROJECT/ZONE/NAME; "+
 			"place the pod on a node that has one", node.Name, node.ProviderID)
 	case at.Project != b.spec.Project:
-		return cloud.Place{}, backend.WrongNode.Errorf("node %s is an instance of project %s, and backend %s has its disks in project %s: place the pod elsewhere",
+		return cloud.InstanceRef{}, backend.WrongNode.Errorf("node %s is an instance of project %s, and backend %s has its disks in project %s: place the pod elsewhere",
 			node.Name, at.Project, b.name, b.spec.Project)
 	}
 	return at, nil
 }
 
-// diskFor finds the disk where the instance is, and tells where it is if it isn't there.
-func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backend.AttachRequest, at cloud.Place) (*cloud.Disk, error) {
+// diskFor finds the disk in the instance's zone. A disk in another zone is an error that names it.
+func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backend.AttachRequest, at cloud.InstanceRef) (*cloud.Disk, error) {
 	if !validID.MatchString(request.ID) {
 		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", request.ID)
 	}
@@ -68,7 +68,7 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backe
 		case err != nil:
 			return nil, err
 		case elsewhere == nil:
-			return nil, c.NotThere(request.ID)
+			return nil, c.NoDisk(request.ID)
 		}
 		return nil, backend.WrongNode.Errorf("disk %s is in zone %s, and node %s in zone %s: place the pod in the disk's zone",
 			elsewhere.Path(), elsewhere.ZoneName(), request.Node.Name, at.Zone)
@@ -82,9 +82,9 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backe
 	return found, nil
 }
 
-// isAttached looks for the volume's disk at a node's instance, by the disk's path: labels
-// that somebody replaced hide it from lists. Where nobody knows the instance, a disk that
-// any instance has may be the node's.
+// isAttached looks for the volume's disk at a node's instance, by the disk's path: replaced labels
+// would hide it from lists. If the instance is unknown, a disk that any instance has may be the
+// node's.
 func (b *gceBackend) isAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
 	has, err := c.AttachedTo(ctx, node, func(on *cloud.Instance) string { return c.DiskPath(on.At.Zone, id) })
 	if err != nil || has != nil || node.ProviderID != "" {

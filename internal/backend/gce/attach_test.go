@@ -67,7 +67,7 @@ func TestADiskIsAttachedUnderItsOwnName(t *testing.T) {
 	want := map[string]string{"device": "pvc-1", "serial": "pvc-1", "instance": "gce://demo/europe-west3-a/node-1"}
 	for range 2 {
 		if got := w.mustAttach(on, id, node("node-1"), false); !maps.Equal(got.Metadata, want) {
-			t.Errorf("the node is told %v", got.Metadata)
+			t.Errorf("the metadata is %v", got.Metadata)
 		}
 	}
 	has, err := w.compute.Instances.Get(project, zoneA, "node-1").Do()
@@ -118,7 +118,7 @@ func TestManyMayReadADiskAndOneMayWriteIt(t *testing.T) {
 	w.mustBe(err, backend.Conflict, "is attached elsewhere")
 }
 
-func TestOfTwoWhoAttachADiskAtOnceOneGetsIt(t *testing.T) {
+func TestOfTwoConcurrentAttachesOneSucceeds(t *testing.T) {
 	for round := range 5 {
 		w := newWorld(t)
 		id := w.withDisk(w.open(), "1")
@@ -136,7 +136,7 @@ func TestOfTwoWhoAttachADiskAtOnceOneGetsIt(t *testing.T) {
 		both.Wait()
 		users := w.users(id)
 		if len(users) != 1 || errs[users[0]] != nil {
-			t.Fatalf("round %d: it is on %v, and they were told %v", round, users, errs)
+			t.Fatalf("round %d: it is on %v, and the calls returned %v", round, users, errs)
 		}
 		delete(errs, users[0])
 		for _, err := range errs {
@@ -145,7 +145,7 @@ func TestOfTwoWhoAttachADiskAtOnceOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestWhatANodeCanNotHaveIsToldSo(t *testing.T) {
+func TestAnAttachThatANodeCanNotHaveIsRefused(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
@@ -175,7 +175,7 @@ func TestWhatANodeCanNotHaveIsToldSo(t *testing.T) {
 	}
 }
 
-func TestNothingIsAttachedForAHandleThatIsNoneOfStowages(t *testing.T) {
+func TestNothingIsAttachedForAForeignHandle(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(allowing)
 	for _, handle := range []string{"", "boot", "PVC-1", "pvc-1/../2", "projects/demo", "projects/demo/zones/*/disks/pvc-1"} {
@@ -205,13 +205,13 @@ func TestANodeHasRoomForSoManyDisks(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseAttachedIsLeftToThem(t *testing.T) {
+func TestAttachmentsOfOtherProgramsAreLeftAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked compute.AttachedDisk
 		says  string
 	}{
-		"under another name":         {compute.AttachedDisk{Source: "pvc-1", DeviceName: "data"}, "by somebody else, as device data"},
-		"to be deleted with it":      {compute.AttachedDisk{Source: "pvc-1", DeviceName: "pvc-1", AutoDelete: true}, "by somebody else"},
+		"under another name":         {compute.AttachedDisk{Source: "pvc-1", DeviceName: "data"}, "by another program, as device data"},
+		"to be deleted with it":      {compute.AttachedDisk{Source: "pvc-1", DeviceName: "pvc-1", AutoDelete: true}, "by another program"},
 		"another disk of its name":   {compute.AttachedDisk{Source: "other", DeviceName: "pvc-1"}, "has another disk"},
 		"on another node, to write":  {compute.AttachedDisk{Source: "pvc-1", DeviceName: "pvc-1"}, ""},
 		"on another node, read-only": {compute.AttachedDisk{Source: "pvc-1", DeviceName: "x", Mode: "READ_ONLY"}, ""},
@@ -256,7 +256,7 @@ func TestThereIsNothingToDetachWhereThereIsNoInstance(t *testing.T) {
 	for name, from := range map[string]backend.NodeIdentity{
 		"one that is gone":           node("node-9"),
 		"one of another provider":    {Name: "node-2", ProviderID: "aws:///eu-1/i-7"},
-		"one that nobody knows":      {Name: "node-9"},
+		"an unknown one":             {Name: "node-9"},
 		"one that has another disk":  node("node-1"),
 		"one of another zone":        nodeAt(zoneB, "node-b"),
 		"one of no name that can be": {Name: "node.example.com"},
@@ -273,7 +273,7 @@ func TestThereIsNothingToDetachWhereThereIsNoInstance(t *testing.T) {
 	w.mustBe(on.Detach(t.Context(), id, backend.NodeIdentity{Name: "n", ProviderID: "gce://hidden/europe-west3-a/n"}), backend.Unavailable, "project hidden")
 }
 
-func TestANodeWhoseProviderIsForgottenIsFoundByName(t *testing.T) {
+func TestANodeWithoutAProviderIDIsFoundByName(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
@@ -288,7 +288,7 @@ func TestADiskThatIsBeingAttachedIsDetachedAfterThat(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
-	w.impatient()
+	w.inProgressAtOnce()
 	w.inject(gcemock.Fault{Method: "instances.attachDisk", Count: 1, Stuck: true})
 	_, err := on.Attach(t.Context(), backend.AttachRequest{ID: id, Node: node("node-1")})
 	w.mustBe(err, backend.InProgress, "attaching disk")
@@ -308,7 +308,7 @@ func TestADiskThatIsBeingDetachedIsNotTakenForAttached(t *testing.T) {
 	on := w.open()
 	id := w.withDisk(on, "1")
 	w.mustAttach(on, id, node("node-1"), false)
-	w.impatient()
+	w.inProgressAtOnce()
 	w.inject(gcemock.Fault{Method: "instances.detachDisk", Count: 1, Stuck: true})
 	w.mustBe(on.Detach(t.Context(), id, node("node-1")), backend.InProgress, "detaching disk")
 	_, err := on.Attach(t.Context(), backend.AttachRequest{ID: id, Node: node("node-1")})
@@ -331,7 +331,7 @@ func TestADiskThatIsAttachedIsNotDeleted(t *testing.T) {
 }
 
 // Any server answers 404 to a path that it doesn't know.
-func TestADiskIsNotCalledGoneByAServerThatIsNoComputeAPI(t *testing.T) {
+func TestAServerThatIsNoComputeAPIDoesNotProveADiskGone(t *testing.T) {
 	w := newWorld(t)
 	id := w.withDisk(w.open(), "1")
 	astray := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Endpoint += "v2/" })

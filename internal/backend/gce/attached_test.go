@@ -15,11 +15,11 @@ func (w *world) isAttached(on *gceBackend, id string, to backend.NodeIdentity) (
 	return is
 }
 
-func TestADiskThatIsAboutToBeAttachedOrDetachedIsToldSo(t *testing.T) {
+func TestAnAttachOrDetachInProgressIsReported(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")
-	w.impatient()
+	w.inProgressAtOnce()
 	for _, method := range []string{"instances.attachDisk", "instances.detachDisk"} {
 		w.inject(gcemock.Fault{Method: method, Count: 1, Stuck: true})
 		if method == "instances.attachDisk" {
@@ -56,7 +56,7 @@ func TestADiskIsFoundAtItsInstanceByNameWhateverItsLabels(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatWasMadeAnewUnderItsNameHasNothing(t *testing.T) {
+func TestARecreatedInstanceHasNoDisks(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")

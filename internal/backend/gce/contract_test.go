@@ -13,9 +13,9 @@ import (
 func TestTheContractIsKept(t *testing.T) {
 	for name, world := range map[string]func(*testing.T) *world{
 		"where operations are waited for": func(t *testing.T) *world { return newWorld(t) },
-		"where nobody waits for operations": func(t *testing.T) *world {
+		"without waiting for operations": func(t *testing.T) *world {
 			w := newWorld(t, func(options *gcemock.Options) { options.Latency = 20 * time.Millisecond })
-			w.impatient()
+			w.inProgressAtOnce()
 			return w
 		},
 		"where lists have many pages": func(t *testing.T) *world {
@@ -36,9 +36,9 @@ func TestTheContractIsKept(t *testing.T) {
 func TestTheContractOfAttachingIsKept(t *testing.T) {
 	for name, world := range map[string]func(*testing.T) *world{
 		"where operations are waited for": func(t *testing.T) *world { return newWorld(t) },
-		"where nobody waits for operations": func(t *testing.T) *world {
+		"without waiting for operations": func(t *testing.T) *world {
 			w := newWorld(t, func(options *gcemock.Options) { options.Latency = 20 * time.Millisecond })
-			w.impatient()
+			w.inProgressAtOnce()
 			return w
 		},
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// from spoils the nth call, and all after it are lost: the manager crashed, or the
+// from makes a fault in the nth call, and all later calls are lost: the manager crashed, or the
 // network. It counts the calls.
 func from(nth int, becomes fate) (plan func(*http.Request) fate, count func() int) {
 	var mu sync.Mutex
@@ -34,9 +34,9 @@ func from(nth int, becomes fate) (plan func(*http.Request) fate, count func() in
 	}
 }
 
-// TestACallThatIsCutOffAnywhereIsResumed cuts a call off before its first request, after
+// TestACallInterruptedAnywhereIsResumed cuts a call off before its first request, after
 // it, before its second, and so on, until it is through. Another manager makes it good.
-func TestACallThatIsCutOffAnywhereIsResumed(t *testing.T) {
+func TestACallInterruptedAnywhereIsResumed(t *testing.T) {
 	for name, each := range calls {
 		for when, becomes := range map[string]fate{"before": dropped, "after": unanswered} {
 			t.Run(name+" "+when, func(t *testing.T) {
@@ -80,9 +80,9 @@ func (w *world) checkOutcome(when, name string) {
 	}
 }
 
-// TestAProvisionThatIsCutOffAnywhereIsUndone does what the reconcilers do: it repeats the
+// TestAProvisionInterruptedAnywhereIsUndone does what the reconcilers do: it repeats the
 // call until its outcome is known, and removes what there is then.
-func TestAProvisionThatIsCutOffAnywhereIsUndone(t *testing.T) {
+func TestAProvisionInterruptedAnywhereIsUndone(t *testing.T) {
 	each := calls["Provision"]
 	for when, becomes := range map[string]fate{"before": dropped, "after": unanswered} {
 		t.Run(when, func(t *testing.T) {

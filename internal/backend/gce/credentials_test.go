@@ -45,8 +45,8 @@ func keyFor(t *testing.T, tokens, keyType string) []byte {
 // tokens is where the world's keys are exchanged for tokens.
 func (w *world) tokens() string { return strings.TrimSuffix(w.url, basePath) + "/token" }
 
-// heard collects what calls of the API were signed with.
-func (w *world) heard() func() map[string]int {
+// signatures collects what calls of the API were signed with.
+func (w *world) signatures() func() map[string]int {
 	var mu sync.Mutex
 	signed := map[string]int{}
 	w.plans(func(request *http.Request) fate {
@@ -71,20 +71,20 @@ func (w *world) heard() func() map[string]int {
 func TestCallsAreSignedWithTheKeyInTheSecret(t *testing.T) {
 	w := newWorld(t)
 	w.keys.set(keyFor(t, w.tokens(), "service_account"), "1", nil)
-	heard := w.heard()
+	signatures := w.signatures()
 	w.must(w.open(withSecret).Probe(t.Context()))
-	if signed := heard(); signed["/token"] != 1 || signed["Bearer any"] < 2 || len(signed) != 2 {
-		t.Errorf("it heard %v", signed)
+	if signed := signatures(); signed["/token"] != 1 || signed["Bearer any"] < 2 || len(signed) != 2 {
+		t.Errorf("it signatures %v", signed)
 	}
 	// The token is kept for as long as the Secret stays the same.
 	w.must(w.open(withSecret).Probe(t.Context()))
-	if signed := heard(); signed["/token"] != 0 || len(signed) != 1 {
-		t.Errorf("then it heard %v", signed)
+	if signed := signatures(); signed["/token"] != 0 || len(signed) != 1 {
+		t.Errorf("then it signatures %v", signed)
 	}
 	w.keys.set(keyFor(t, w.tokens(), "service_account"), "2", nil)
 	w.must(w.open(withSecret).Probe(t.Context()))
-	if signed := heard(); signed["/token"] != 1 {
-		t.Errorf("with a new key it heard %v", signed)
+	if signed := signatures(); signed["/token"] != 1 {
+		t.Errorf("with a new key it signatures %v", signed)
 	}
 	if w.keys.reads != 3 {
 		t.Errorf("the Secret was read %d times", w.keys.reads)
@@ -93,10 +93,10 @@ func TestCallsAreSignedWithTheKeyInTheSecret(t *testing.T) {
 
 func TestWithoutASecretAMockIsCalledUnsigned(t *testing.T) {
 	w := newWorld(t)
-	heard := w.heard()
+	signatures := w.signatures()
 	w.must(w.open().Probe(t.Context()))
-	if signed := heard(); signed[""] < 2 || len(signed) != 1 || w.keys.reads > 0 {
-		t.Errorf("it heard %v, after %d reads of Secrets", signed, w.keys.reads)
+	if signed := signatures(); signed[""] < 2 || len(signed) != 1 || w.keys.reads > 0 {
+		t.Errorf("it signatures %v, after %d reads of Secrets", signed, w.keys.reads)
 	}
 }
 
@@ -106,14 +106,14 @@ func TestASecretThatIsTakenAwayEndsAllCalls(t *testing.T) {
 	on := w.open(withSecret)
 	w.must(on.Probe(t.Context()))
 	w.keys.set(nil, "", backend.Unavailable.Errorf("there is no Secret gce-key: create it"))
-	heard := w.heard()
+	signatures := w.signatures()
 	w.mustBe(on.Probe(t.Context()), backend.Unavailable, "there is no Secret gce-key")
-	if signed := heard(); len(signed) > 0 {
-		t.Errorf("it heard %v", signed)
+	if signed := signatures(); len(signed) > 0 {
+		t.Errorf("it signatures %v", signed)
 	}
 }
 
-func TestKeysThatAreNoneAreToldSo(t *testing.T) {
+func TestInvalidKeysAreReported(t *testing.T) {
 	w := newWorld(t)
 	for name, test := range map[string]struct {
 		key  []byte
@@ -141,7 +141,7 @@ func TestKeysThatAreNoneAreToldSo(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsNotAcceptedIsToldSo(t *testing.T) {
+func TestATokenThatIsNotAcceptedIsReported(t *testing.T) {
 	w := newWorld(t, func(options *gcemock.Options) { options.Token = "secret" })
 	w.mustBe(w.open().Probe(t.Context()), backend.Unavailable, "a call without credentials isn't accepted: renew it, or set gce.credentialsSecret")
 }

@@ -7,8 +7,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// delete removes each disk of the name that is ours: a backend whose zones were changed
-// while a call was under way may have begun two.
+// Delete removes the volume's disk, in whatever zone it is.
+func (b *gceBackend) Delete(ctx context.Context, id string) error {
+	_, err := inCloud(ctx, b, "deleting volume "+id, func(c *cloud.Client) (any, error) { return nil, b.delete(ctx, c, id) })
+	return err
+}
+
+// delete removes each of our disks with that name: there may be two if the backend's zones changed
+// during a call.
 func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) error {
 	if !validID.MatchString(id) {
 		return backend.Conflict.Errorf("%q is no id of a volume: nothing is deleted for it", id)
@@ -18,8 +24,8 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 		return err
 	}
 	if len(found) == 0 {
-		// What was begun when it was looked for may be there now.
-		if err := c.CheckNotBegun(ctx, id, c.Zones...); err != nil {
+		// A disk that was being inserted during the first read may be there now.
+		if err := c.CheckNoInsert(ctx, id, c.Zones...); err != nil {
 			return err
 		}
 		if found, err = c.DisksNamed(ctx, id); len(found) == 0 || err != nil {

@@ -24,8 +24,8 @@ func (b *gceBackend) detach(ctx context.Context, c *cloud.Client, id string, nod
 	return nil
 }
 
-// detachFrom detaches the disk from an instance. Where it isn't attached, it may be about
-// to be: an operation that attaches something isn't seen on the instance before its end.
+// detachFrom detaches the disk from an instance. An operation that attaches a disk shows on the
+// instance only at its end.
 func (b *gceBackend) detachFrom(ctx context.Context, c *cloud.Client, id string, from *cloud.Instance) error {
 	path := c.DiskPath(from.At.Zone, id)
 	from, has, err := c.SettledDisk(ctx, from, path)
@@ -37,7 +37,7 @@ func (b *gceBackend) detachFrom(ctx context.Context, c *cloud.Client, id string,
 	case err != nil:
 		return err
 	case found == nil:
-		return cloud.NotShown(path, from)
+		return cloud.DiskNotListed(path, from)
 	}
 	if _, err := b.checkOwner(found); err != nil {
 		return err

@@ -12,14 +12,14 @@ import (
 // existingID is the path of a zone's disk.
 var existingID = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/zones/([a-z][a-z0-9-]{0,62})/disks/([a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`)
 
-// attachExisting attaches a disk that Stowage didn't make to the node's instance, under a
-// device name that no other program gives.
+// attachExisting attaches a disk that Stowage didn't make to the node's instance, under a device
+// name that no other program uses.
 func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, request backend.AttachRequest) (backend.Attachment, error) {
 	if !b.spec.existing {
 		return backend.Attachment{}, backend.Invalid.Errorf("backend %s isn't for disks that it didn't make: set gce.existingDisks to have %s attached",
 			b.name, request.ID)
 	}
-	wanted, err := b.placeOfExisting(request.ID)
+	ref, err := b.diskRefOf(request.ID)
 	if err != nil {
 		return backend.Attachment{}, err
 	}
@@ -27,30 +27,30 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	if !slices.Contains(c.Zones, wanted.Zone) || at.Zone != wanted.Zone {
+	if !slices.Contains(c.Zones, ref.Zone) || at.Zone != ref.Zone {
 		return backend.Attachment{}, backend.WrongNode.Errorf("disk %s can be attached to instances of its zone, where that is one of gce.zones of backend %s; "+
 			"node %s is in zone %s", request.ID, b.name, request.Node.Name, at.Zone)
 	}
-	found, err := b.existingDisk(ctx, c, wanted)
+	found, err := b.existingDisk(ctx, c, ref)
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := cloud.Manner{Device: deviceOfExisting(request.ID), Mode: modeOf(request)}
+	as := cloud.AttachOptions{Device: deviceOfExisting(request.ID), Mode: modeOf(request)}
 	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}
 	return attachmentOf(as, at), nil
 }
 
-// existingDisk finds a disk that can be attached, and that is none of Stowage's: those have
-// volumes of their own, by which it is known who uses them.
-func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted cloud.Place) (*cloud.Disk, error) {
-	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
+// existingDisk finds a disk that can be attached, and that isn't Stowage's: Stowage's disks have
+// volumes of their own, which record their users.
+func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, ref cloud.InstanceRef) (*cloud.Disk, error) {
+	found, err := c.Disk(ctx, ref.Zone, ref.Name)
 	switch {
 	case err != nil:
 		return nil, err
 	case found == nil:
-		return nil, backend.NotFound.Errorf("zone %s of project %s has no disk %s: correct pdName, or the zone, of the volume", wanted.Zone, wanted.Project, wanted.Name)
+		return nil, backend.NotFound.Errorf("zone %s of project %s has no disk %s: correct pdName, or the zone, of the volume", ref.Zone, ref.Project, ref.Name)
 	}
 	if read, ours := recordOf(found.Disk); ours {
 		return nil, backend.Conflict.Errorf("disk %s belongs to volume %s of Stowage backend %s: use that volume, this one is left alone", found.Path(), read.ID, read.Backend)
@@ -61,10 +61,10 @@ func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted c
 	return found, nil
 }
 
-// detachExisting takes a disk from the node's instance if attachExisting attached it. The
-// device name tells: it is made of the disk's path, and no other program gives it.
+// detachExisting detaches a disk from the node's instance if attachExisting attached it. The device
+// name proves it: it is made of the disk's path, and no other program uses it.
 func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) error {
-	wanted, err := b.placeOfExisting(id)
+	ref, err := b.diskRefOf(id)
 	if err != nil {
 		return err
 	}
@@ -73,61 +73,61 @@ func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id str
 		return err
 	}
 	for _, from := range candidates {
-		if from.At.Project != wanted.Project || from.At.Zone != wanted.Zone {
+		if from.At.Project != ref.Project || from.At.Zone != ref.Zone {
 			continue // a disk is attached within its zone
 		}
-		if err := b.detachExistingFrom(ctx, c, wanted, from); err != nil {
+		if err := b.detachExistingFrom(ctx, c, ref, from); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wanted cloud.Place, from *cloud.Instance) error {
-	path := c.DiskPath(wanted.Zone, wanted.Name)
+func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, ref cloud.InstanceRef, from *cloud.Instance) error {
+	path := c.DiskPath(ref.Zone, ref.Name)
 	from, has, err := c.SettledDisk(ctx, from, path)
 	if err != nil || has == nil {
 		return err
 	}
 	if has.DeviceName != deviceOfExisting(path) || has.Boot || has.AutoDelete {
-		return nil // somebody else attached it
+		return nil // attached by another program
 	}
-	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
+	found, err := c.Disk(ctx, ref.Zone, ref.Name)
 	switch {
 	case err != nil:
 		return err
 	case found == nil:
-		return cloud.NotShown(path, from)
+		return cloud.DiskNotListed(path, from)
 	}
 	return c.DetachDisk(ctx, found, from, has.DeviceName)
 }
 
-// isExistingAttached looks at the node's instance for a disk that attachExisting attached.
+// isExistingAttached reports whether the node's instance has a disk that attachExisting attached.
 func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
-	wanted, err := b.placeOfExisting(id)
+	ref, err := b.diskRefOf(id)
 	if err != nil {
 		return false, err
 	}
-	find := func(*cloud.Instance) string { return c.DiskPath(wanted.Zone, wanted.Name) }
+	find := func(*cloud.Instance) string { return c.DiskPath(ref.Zone, ref.Name) }
 	has, err := c.AttachedTo(ctx, node, find)
 	if err != nil || node.ProviderID != "" || has != nil {
 		return has != nil && has.DeviceName == deviceOfExisting(id), err
 	}
-	return c.IsUsed(ctx, wanted.Zone, wanted.Name)
+	return c.IsUsed(ctx, ref.Zone, ref.Name)
 }
 
-// placeOfExisting reads the path of a disk, which is one of the backend's project.
-func (b *gceBackend) placeOfExisting(id string) (cloud.Place, error) {
+// diskRefOf reads the path of a disk, which must be in the backend's project.
+func (b *gceBackend) diskRefOf(id string) (cloud.InstanceRef, error) {
 	parts := existingID.FindStringSubmatch(id)
 	switch {
 	case parts == nil:
-		return cloud.Place{}, backend.Invalid.Errorf("%q is no path of a disk in a zone", id)
+		return cloud.InstanceRef{}, backend.Invalid.Errorf("%q is no path of a disk in a zone", id)
 	case parts[1] != b.spec.Project:
-		return cloud.Place{}, backend.Conflict.Errorf("disk %s isn't of project %s, which backend %s is for: it is left alone", id, b.spec.Project, b.name)
+		return cloud.InstanceRef{}, backend.Conflict.Errorf("disk %s isn't of project %s, which backend %s is for: it is left alone", id, b.spec.Project, b.name)
 	}
-	return cloud.Place{Project: parts[1], Zone: parts[2], Name: parts[3]}, nil
+	return cloud.InstanceRef{Project: parts[1], Zone: parts[2], Name: parts[3]}, nil
 }
 
-// deviceOfExisting is the device name, and so the serial, under which a disk of others is
-// attached: it proves to the node which disk it has, and to Detach who attached it.
+// deviceOfExisting is the device name, and so the serial, of an attached disk that Stowage didn't
+// make. It proves to the node which disk it has, and to Detach that Stowage attached it.
 func deviceOfExisting(path string) string { return "stowage-" + cloud.HexDigest("existing", path)[:24] }

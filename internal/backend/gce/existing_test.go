@@ -20,7 +20,7 @@ const legacy = "projects/" + project + "/zones/" + zoneA + "/disks/legacy"
 // allowing lets a backend attach existing disks.
 func allowing(spec *stowagev1alpha1.GCEBackend) { spec.ExistingDisks = true }
 
-// withExisting makes a disk as somebody makes one who doesn't know Stowage.
+// withExisting makes a disk as another program does.
 func (w *world) withExisting() *gceBackend {
 	w.Helper()
 	w.put(zoneA, &compute.Disk{Name: "legacy", SizeGb: 10, Description: `{"kubernetes.io/created-for/pv/name":"data"}`, Labels: map[string]string{"team": "a"}})
@@ -41,7 +41,7 @@ func (w *world) detachExisting(on *gceBackend, id string, from backend.NodeIdent
 	return w.untilFinal(func() error { return on.Detach(w.Context(), id, from) })
 }
 
-// attachBehind attaches the disk as somebody does who doesn't ask Stowage.
+// attachBehind attaches the disk as another program does.
 func (w *world) attachBehind(as *compute.AttachedDisk) {
 	w.Helper()
 	as.Source = legacy
@@ -58,7 +58,7 @@ func TestAnExistingDiskComesAndGoesAndStaysAsItWas(t *testing.T) {
 			attached, err := w.attachExisting(on, legacy, node("node-1"), false)
 			w.must(err)
 			if device := attached.Metadata["device"]; device != deviceOfExisting(legacy) || attached.Metadata["serial"] != device {
-				t.Errorf("the node is told %v", attached.Metadata)
+				t.Errorf("the metadata is %v", attached.Metadata)
 			}
 		}
 		if users := w.users("legacy"); len(users) != 1 {
@@ -77,7 +77,7 @@ func TestAnExistingDiskComesAndGoesAndStaysAsItWas(t *testing.T) {
 	}
 }
 
-// Whatever else is asked for, by its path or by its name: nothing is done, and nothing
+// Every other call with its path or its name does nothing, and nothing
 // but attachDisk and DetachDisk is ever sent.
 func TestNothingElseIsEverDoneToAnExistingDisk(t *testing.T) {
 	w := newWorld(t)
@@ -111,14 +111,14 @@ func TestNothingElseIsEverDoneToAnExistingDisk(t *testing.T) {
 		t.Errorf("it is listed, and could be taken for an orphan: %v %v", held, err)
 	}
 	if attached, err := on.Attachments(t.Context()); err != nil || len(attached) > 0 {
-		t.Errorf("it is listed, and could be taken for a stray: %v %v", attached, err)
+		t.Errorf("it is listed, and could count as dangling: %v %v", attached, err)
 	}
 	if after := w.mustHaveOne("legacy"); !reflect.DeepEqual(before, withServer(after, before)) || len(sent) > 0 {
 		t.Errorf("it was %+v, and is %+v, after %v", before, after, sent)
 	}
 }
 
-func TestAnExistingDiskThatSomebodyElseAttachedIsNeverTaken(t *testing.T) {
+func TestAnExistingDiskThatAnotherProgramAttachedIsLeftAlone(t *testing.T) {
 	for name, as := range map[string]*compute.AttachedDisk{
 		"under its own name":          {DeviceName: "legacy"},
 		"under no name":               {},
@@ -139,7 +139,7 @@ func TestAnExistingDiskThatSomebodyElseAttachedIsNeverTaken(t *testing.T) {
 				t.Errorf("it is on %v", users)
 			}
 			if asked := w.operations(zoneA, "detachDisk"); asked != 0 {
-				t.Errorf("detaching was asked for %d times", asked)
+				t.Errorf("there were %d detach calls", asked)
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestWhichDisksCanNotBeAttachedAsExistingOnes(t *testing.T) {
 			_, err := w.attachExisting(on, test.id, test.to, false)
 			w.mustBe(err, test.kind, test.says)
 			if asked := w.operations(zoneA, "attachDisk"); asked != 0 {
-				t.Errorf("attaching was asked for %d times", asked)
+				t.Errorf("there were %d attach calls", asked)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestABackendThatAllowsNoExistingDisksAnyMoreStillDetachesThem(t *testing.T)
 
 // Each call that changes something is cut off, before it arrives and after it took
 // effect, and another leader goes on.
-func TestACrashWhileAnExistingDiskIsAttachedOrDetachedIsMadeGood(t *testing.T) {
+func TestACrashWhileAnExistingDiskIsAttachedOrDetachedIsRecovered(t *testing.T) {
 	for name, becomes := range map[string]fate{"before the call": dropped, "after the call": unanswered} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

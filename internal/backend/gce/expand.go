@@ -9,14 +9,21 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// expand asks for a larger disk where it is smaller. It grows while it is attached, too.
+// Expand makes the volume's disk larger; its node grows the file system.
+func (b *gceBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+	return inCloud(ctx, b, "growing volume "+id, func(c *cloud.Client) (backend.Expansion, error) {
+		return b.expand(ctx, c, id, capacity)
+	})
+}
+
+// expand resizes a disk that is smaller, attached or not.
 func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, capacity resource.Quantity) (backend.Expansion, error) {
 	found, err := b.ownDisk(ctx, c, id)
 	switch {
 	case err != nil:
 		return backend.Expansion{}, err
 	case found == nil:
-		return backend.Expansion{}, c.NotThere(id)
+		return backend.Expansion{}, c.NoDisk(id)
 	case found.Status == cloud.DiskDeleting:
 		return backend.Expansion{}, backend.Conflict.Errorf("disk %s is being deleted: it doesn't grow", found.Path())
 	case found.SizeGb >= cloud.InGib(capacity):
@@ -30,9 +37,13 @@ func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, cap
 	case err != nil:
 		return backend.Expansion{}, err
 	case now == nil || now.Id != found.Id:
-		return backend.Expansion{}, c.NotThere(id)
+		return backend.Expansion{}, c.NoDisk(id)
 	case now.SizeGb < cloud.InGib(capacity):
 		return backend.Expansion{}, backend.InProgress.Errorf("waiting for disk %s to have %s", found.Path(), capacity.String())
 	}
 	return grown(now), nil
+}
+
+func grown(found *cloud.Disk) backend.Expansion {
+	return backend.Expansion{Capacity: found.Capacity(), OnNode: true}
 }

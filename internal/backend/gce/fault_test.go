@@ -70,24 +70,24 @@ func withEach(t *testing.T, test func(t *testing.T, w *world, name string, call 
 	}
 }
 
-func TestARefusalHasItsKindAndIsMadeGood(t *testing.T) {
+func TestARefusalHasItsKindAndARepeatSucceeds(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault gcemock.Fault
 		kind  backend.ErrorKind
 		says  string
 	}{
-		"too many calls":          {gcemock.Fault{Status: http.StatusTooManyRequests}, backend.Unavailable, "too many calls for project demo"},
-		"too many of a user":      {gcemock.Fault{Status: http.StatusForbidden, Reason: "userRateLimitExceeded"}, backend.Unavailable, "too many calls"},
-		"not there for a while":   {gcemock.Fault{Status: http.StatusServiceUnavailable}, backend.Unavailable, "isn't ready"},
-		"a quota":                 {gcemock.Fault{Status: http.StatusForbidden}, backend.Exhausted, "a quota of project demo is used up"},
-		"not allowed":             {gcemock.Fault{Status: http.StatusForbidden, Reason: "forbidden"}, backend.Unavailable, "grant the roles"},
-		"not allowed, of a kind":  {gcemock.Fault{Status: http.StatusForbidden, Reason: "insufficientPermissions"}, backend.Unavailable, "grant the roles"},
-		"a forbidden of no kind":  {gcemock.Fault{Status: http.StatusForbidden, Reason: "somethingNew"}, backend.Unavailable, "grant the roles"},
-		"the API is off":          {gcemock.Fault{Status: http.StatusForbidden, Reason: "accessNotConfigured"}, backend.Unavailable, "switch the Compute Engine API on"},
-		"not known":               {gcemock.Fault{Status: http.StatusUnauthorized}, backend.Unavailable, "isn't accepted: renew it"},
-		"an error of the inside":  {gcemock.Fault{Status: http.StatusInternalServerError}, "", "may have taken effect"},
-		"a gateway that gives up": {gcemock.Fault{Status: http.StatusBadGateway, Reason: "somethingNew"}, "", "may have taken effect"},
-		"an error of the back":    {gcemock.Fault{Status: http.StatusInternalServerError, Reason: "backendError"}, "", "may have taken effect"},
+		"too many calls":         {gcemock.Fault{Status: http.StatusTooManyRequests}, backend.Unavailable, "too many calls for project demo"},
+		"too many of a user":     {gcemock.Fault{Status: http.StatusForbidden, Reason: "userRateLimitExceeded"}, backend.Unavailable, "too many calls"},
+		"not there for a while":  {gcemock.Fault{Status: http.StatusServiceUnavailable}, backend.Unavailable, "isn't ready"},
+		"a quota":                {gcemock.Fault{Status: http.StatusForbidden}, backend.Exhausted, "a quota of project demo is used up"},
+		"not allowed":            {gcemock.Fault{Status: http.StatusForbidden, Reason: "forbidden"}, backend.Unavailable, "grant the roles"},
+		"not allowed, of a kind": {gcemock.Fault{Status: http.StatusForbidden, Reason: "insufficientPermissions"}, backend.Unavailable, "grant the roles"},
+		"a forbidden of no kind": {gcemock.Fault{Status: http.StatusForbidden, Reason: "somethingNew"}, backend.Unavailable, "grant the roles"},
+		"the API is off":         {gcemock.Fault{Status: http.StatusForbidden, Reason: "accessNotConfigured"}, backend.Unavailable, "switch the Compute Engine API on"},
+		"not known":              {gcemock.Fault{Status: http.StatusUnauthorized}, backend.Unavailable, "isn't accepted: renew it"},
+		"an error of the inside": {gcemock.Fault{Status: http.StatusInternalServerError}, "", "may have taken effect"},
+		"a gateway that fails":   {gcemock.Fault{Status: http.StatusBadGateway, Reason: "somethingNew"}, "", "may have taken effect"},
+		"an error of the back":   {gcemock.Fault{Status: http.StatusInternalServerError, Reason: "backendError"}, "", "may have taken effect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withEach(t, func(_ *testing.T, w *world, name string, call func(*gceBackend) error) {
@@ -108,7 +108,7 @@ var unlike = map[string]backend.ErrorKind{
 	"Detach RESOURCE_NOT_READY": backend.NotReady,
 }
 
-func TestARefusedAttachIsNotTakenForWorkThatGoesOn(t *testing.T) {
+func TestARefusedAttachIsNotInProgress(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault gcemock.Fault
 		kind  backend.ErrorKind
@@ -132,14 +132,14 @@ func TestARefusedAttachIsNotTakenForWorkThatGoesOn(t *testing.T) {
 	}
 }
 
-func TestAConstraintOnNewDisksIsToldOnTheClaim(t *testing.T) {
+func TestAConstraintOnNewDisksIsReportedOnTheClaim(t *testing.T) {
 	w := newWorld(t)
 	w.inject(gcemock.Fault{Method: "disks.insert", Status: http.StatusPreconditionFailed, Message: "Constraint constraints/compute.x violated"})
 	_, err := w.provision(w.open(), backendtest.Request("1"))
-	w.mustBe(err, backend.Invalid, "constraints/compute.x", "ask whoever sets the policies of project demo")
+	w.mustBe(err, backend.Invalid, "constraints/compute.x", "change the policies of project demo")
 }
 
-func TestAnOperationThatEndsInErrorHasItsKindAndIsMadeGood(t *testing.T) {
+func TestAnOperationThatFailsHasItsKindAndARepeatSucceeds(t *testing.T) {
 	for code, kind := range map[string]backend.ErrorKind{
 		"QUOTA_EXCEEDED":                            backend.Exhausted,
 		"ZONE_RESOURCE_POOL_EXHAUSTED":              backend.Exhausted,
@@ -163,7 +163,7 @@ func TestAnOperationThatEndsInErrorHasItsKindAndIsMadeGood(t *testing.T) {
 	}
 }
 
-func TestManyFailuresOfBeforeAreGoneThrough(t *testing.T) {
+func TestManyEarlierFailuresArePassed(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		const failures = 35 // more than one call goes through
 		before := w.operations(zoneA, operationTypes[name])
@@ -194,7 +194,7 @@ func TestAnAnswerThatIsLostIsFoundByARepeat(t *testing.T) {
 	})
 }
 
-func TestAnOperationThatIsStuckIsWaitedForByWhoeverAsks(t *testing.T) {
+func TestAStuckOperationIsAwaitedByEachCaller(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		before := w.operations(zoneA, operationTypes[name])
 		w.kind.clients.Limits.Operation = 20 * time.Millisecond
@@ -231,11 +231,11 @@ func TestTwoManagersAtOnceBeginOneOperation(t *testing.T) {
 	})
 }
 
-func TestACloudThatGoesAwayInTheMiddleIsWaitedFor(t *testing.T) {
+func TestACloudThatFailsInTheMiddleIsAwaited(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		before := w.operations(zoneA, operationTypes[name])
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Delay: gcemock.Duration(100 * time.Millisecond)})
-		w.impatient()
+		w.inProgressAtOnce()
 		on := w.open()
 		w.mustBe(call(on), backend.InProgress)
 		w.stop()
@@ -248,7 +248,7 @@ func TestACloudThatGoesAwayInTheMiddleIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestACloudThatIsNotThereIsToldSo(t *testing.T) {
+func TestAnUnreachableCloudIsReported(t *testing.T) {
 	withEach(t, func(_ *testing.T, w *world, _ string, call func(*gceBackend) error) {
 		w.mustBe(call(w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Endpoint = "http://127.0.0.1:9" })),
 			backend.Unavailable, "the Compute API can't be reached: look at gce.endpoint")
@@ -292,21 +292,21 @@ func TestAListThatLagsBehindHidesNothing(t *testing.T) {
 	})
 }
 
-func TestTheCloudIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+func TestNoCallIsMadeDuringAPauseThatTheCloudRequested(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Status: http.StatusTooManyRequests, RetryAfter: gcemock.Duration(time.Second)})
 	_, err := on.Provision(t.Context(), backendtest.Request("1"))
 	w.mustBe(err, backend.Unavailable, "too many calls")
-	var heard atomic.Int32
-	w.plans(func(*http.Request) fate { heard.Add(1); return served })
+	var calls atomic.Int32
+	w.plans(func(*http.Request) fate { calls.Add(1); return served })
 	_, err = on.Provision(t.Context(), backendtest.Request("1"))
 	w.mustBe(err, backend.Unavailable, "asked to be left alone until")
 	if pause := time.Until(backend.PausedUntil(err)); pause <= 0 || pause > time.Second {
 		t.Errorf("it is to be left alone for %s", pause)
 	}
-	if heard.Load() > 0 {
-		t.Errorf("it was called %d times", heard.Load())
+	if calls.Load() > 0 {
+		t.Errorf("it was called %d times", calls.Load())
 	}
 	end := time.Now().Add(patience)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -323,7 +323,7 @@ func TestTheCloudIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	}
 }
 
-func TestAQuotaThatIsUsedUpIsAskedForAgain(t *testing.T) {
+func TestAnExhaustedQuotaIsTriedAgain(t *testing.T) {
 	w := newWorld(t, func(options *gcemock.Options) { options.QuotaGb = 15 })
 	on := w.open()
 	w.mustProvision(on, backendtest.Request("1"))
@@ -335,9 +335,9 @@ func TestAQuotaThatIsUsedUpIsAskedForAgain(t *testing.T) {
 	w.mustProvision(on, backendtest.Request("2"))
 }
 
-func TestADiskThatIsBeingMadeIsNotTakenForNone(t *testing.T) {
+func TestADiskThatIsBeingMadeIsNotAbsent(t *testing.T) {
 	w := newWorld(t)
-	w.impatient()
+	w.inProgressAtOnce()
 	on := w.open()
 	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Stuck: true})
 	request := backendtest.Request("1")
@@ -348,8 +348,8 @@ func TestADiskThatIsBeingMadeIsNotTakenForNone(t *testing.T) {
 	// Google doesn't show a disk before its operation runs; this cloud does.
 	c, err := w.kind.signIn(t.Context(), on.spec)
 	w.must(err)
-	w.mustBe(c.CheckNotBegun(t.Context(), "pvc-1", c.Zones...), backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
-	w.must(c.CheckNotBegun(t.Context(), "pvc-2", c.Zones...))
+	w.mustBe(c.CheckNoInsert(t.Context(), "pvc-1", c.Zones...), backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
+	w.must(c.CheckNoInsert(t.Context(), "pvc-2", c.Zones...))
 	w.removeFaults()
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-1") }))
 	if w.has("pvc-1") {

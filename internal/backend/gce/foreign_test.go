@@ -21,7 +21,7 @@ func TestADiskOfAnotherIsNeverTouched(t *testing.T) {
 		"one that others described": {func(*world, *gceBackend) *compute.Disk {
 			return &compute.Disk{SizeGb: 10, Description: `{"kubernetes.io/created-for/pv/name":"pvc-1"}`}
 		}, "isn't Stowage's"},
-		"one that bears our labels alone": {func(w *world, on *gceBackend) *compute.Disk {
+		"one with only our labels": {func(w *world, on *gceBackend) *compute.Disk {
 			disk := w.ourDisk(on, "1", 10)
 			disk.Description = ""
 			return disk
@@ -31,7 +31,7 @@ func TestADiskOfAnotherIsNeverTouched(t *testing.T) {
 		}, "belongs to another cluster"},
 		"another backend's": {func(w *world, _ *gceBackend) *compute.Disk {
 			return w.ourDisk(w.openAs(w.kind, "archive"), "1", 10)
-		}, "belongs to backend archive"},
+		}, `belongs to backend "archive"`},
 		"one described as another volume": {func(w *world, on *gceBackend) *compute.Disk { return w.ourDisk(on, "2", 10) }, "doesn't fit"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func withServer(disk, of *compute.Disk) *compute.Disk {
 	return disk
 }
 
-func TestWhatIsNoIDOfAVolumeIsNotLookedFor(t *testing.T) {
+func TestAnInvalidIDIsNeverRead(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	for _, id := range []string{"", "boot", "pvc-1/../boot", `pvc-" OR name = "boot`, "pvc-UPPER", "pvc-"} {
@@ -110,7 +110,7 @@ func TestADiskThatIsTooSmallIsNotTheClaims(t *testing.T) {
 	w.mustBe(err, backend.Conflict, "has 10Gi, less than the 20Gi asked for")
 }
 
-func TestOneOfOursAndOneOfAnothersAreToldApart(t *testing.T) {
+func TestOwnAndForeignDisksAreDistinguished(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	w.put(zoneA, &compute.Disk{Name: "pvc-1", SizeGb: 10})

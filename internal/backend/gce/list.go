@@ -10,7 +10,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// list finds disks by label, and believes their descriptions.
+// List returns the disks that have this backend's labels and a description that agrees.
+func (b *gceBackend) List(ctx context.Context) ([]backend.Held, error) {
+	return inCloud(ctx, b, "listing disks", func(c *cloud.Client) ([]backend.Held, error) { return b.list(ctx, c) })
+}
+
+// list finds disks by label. Their descriptions prove the owner.
 func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held, error) {
 	found, err := b.ownDisks(ctx, c)
 	var held []backend.Held
@@ -31,22 +36,4 @@ func (b *gceBackend) ownDisks(ctx context.Context, c *cloud.Client) ([]*cloud.Di
 		_, foreign := b.checkOwner(one)
 		return foreign != nil
 	}), err
-}
-
-// retain labels the disk, unless it is too late.
-func (b *gceBackend) retain(ctx context.Context, c *cloud.Client, id string) (place string, err error) {
-	found, err := b.ownDisk(ctx, c, id)
-	switch {
-	case err != nil:
-		return "", err
-	case found == nil:
-		return "", c.NotThere(id)
-	case found.Status == cloud.DiskDeleting:
-		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found.Path())
-	}
-	place = "disk " + found.Path()
-	if found.Labels[retainedLabel] != "" {
-		return place, nil
-	}
-	return place, c.SetLabel(ctx, found, retainedLabel, "true")
 }

@@ -36,14 +36,14 @@ func TestOnlyInstancesThatDisksNameAreListedAndOnlyTheirDisks(t *testing.T) {
 	}
 	query := asked[0].Query()
 	if !strings.HasSuffix(asked[0].Path, "/zones/"+zoneA+"/instances") || query.Get("filter") != `(name = "node-1")` {
-		t.Errorf("it asks for %s", asked[0])
+		t.Errorf("it requests %s", asked[0])
 	}
 	if fields := query.Get("fields"); !strings.Contains(fields, "disks(") || strings.Contains(fields, "metadata") {
 		t.Errorf("it asks for the fields %q", fields)
 	}
 }
 
-func TestWhatOneMachineAtATimeCanHaveIsNotOfferedToMany(t *testing.T) {
+func TestADiskForOneMachineIsNotOfferedToMany(t *testing.T) {
 	w := newWorld(t)
 	for diskType, can := range map[string]bool{"": true, "pd-ssd": true, "hyperdisk-balanced": false, "hyperdisk-extreme": false} {
 		on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.DiskType = diskType })

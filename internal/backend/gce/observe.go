@@ -8,30 +8,42 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// machines are what the statuses of instances say. One that is suspended goes on where it
-// was once it is resumed, and writes what it held in memory; one that is being repaired
-// starts again by itself: neither is stopped for good.
-var machines = map[string]backend.Machine{
+// machineOfStatus maps the statuses of instances. A resumed instance continues where it was
+// suspended and writes what it held in memory; an instance under repair starts again by itself.
+// So neither counts as stopped.
+var machineOfStatus = map[string]backend.Machine{
 	"PENDING": backend.MachineRuns, "PROVISIONING": backend.MachineRuns, "STAGING": backend.MachineRuns, "RUNNING": backend.MachineRuns,
 	"PENDING_STOP": backend.MachineRuns, "STOPPING": backend.MachineRuns, "DEPROVISIONING": backend.MachineRuns,
 	"SUSPENDING": backend.MachineRuns, "SUSPENDED": backend.MachineRuns, "REPAIRING": backend.MachineRuns,
 	"STOPPED": backend.MachineStopped, "TERMINATED": backend.MachineStopped,
 }
 
-// observe tells what became of a node's instance. That one is gone is said of one that a
-// provider's id names: of a name alone nobody knows whose it was.
+// Attachments returns the instances that have this backend's disks.
+func (b *gceBackend) Attachments(ctx context.Context) ([]backend.Attached, error) {
+	return inCloud(ctx, b, "listing attached disks", func(c *cloud.Client) ([]backend.Attached, error) { return b.attachments(ctx, c) })
+}
+
+// ObserveNode returns the state of the node's instance.
+func (b *gceBackend) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
+	return inCloud(ctx, b, "looking for the instance of node "+node.Name, func(c *cloud.Client) (backend.Machine, error) {
+		return observe(ctx, c, node)
+	})
+}
+
+// observe returns the state of a node's instance. Only an instance that a provider's id names can
+// be gone: a name alone may have been another node's.
 func observe(ctx context.Context, c *cloud.Client, node backend.NodeIdentity) (backend.Machine, error) {
 	found, err := c.InstancesOf(ctx, node)
 	if err != nil {
 		return backend.MachineUnknown, err
 	}
-	if _, named := cloud.PlaceOf(node.ProviderID); named && len(found) == 0 {
+	if _, named := cloud.ParseProviderID(node.ProviderID); named && len(found) == 0 {
 		return backend.MachineGone, nil
 	}
 	if len(found) != 1 {
 		return backend.MachineUnknown, nil
 	}
-	return machines[found[0].Status], nil
+	return machineOfStatus[found[0].Status], nil
 }
 
 // attachments reads which instances have this backend's disks, and how.
@@ -40,11 +52,11 @@ func (b *gceBackend) attachments(ctx context.Context, c *cloud.Client) ([]backen
 	if err != nil || len(held) == 0 {
 		return nil, err
 	}
-	ids, users := map[string]string{}, map[cloud.Place]bool{}
+	ids, users := map[string]string{}, map[cloud.InstanceRef]bool{}
 	for _, one := range held {
 		ids[one.Path()] = one.Name
 		for _, user := range one.Users {
-			if at, is := cloud.PlaceOfUser(user); is {
+			if at, is := cloud.ParseInstanceLink(user); is {
 				users[at] = true
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
-func TestAMachineIsSeenAsItIs(t *testing.T) {
+func TestAMachineIsObservedAsItIs(t *testing.T) {
 	w := newWorld(t)
 	w.stopInstance(node("node-2"))
 	for name, test := range map[string]struct {
@@ -19,8 +19,8 @@ func TestAMachineIsSeenAsItIs(t *testing.T) {
 		"one that was stopped":              {node("node-2"), backend.MachineStopped},
 		"one that there is no more":         {node("node-9"), backend.MachineGone},
 		"one known by name":                 {backend.NodeIdentity{Name: "node-1"}, backend.MachineRuns},
-		"one of a name that nobody has":     {backend.NodeIdentity{Name: "node-9"}, backend.MachineUnknown},
-		"one of a name that nobody can":     {backend.NodeIdentity{Name: "node.example.com"}, backend.MachineUnknown},
+		"one with an unused name":           {backend.NodeIdentity{Name: "node-9"}, backend.MachineUnknown},
+		"one with an impossible name":       {backend.NodeIdentity{Name: "node.example.com"}, backend.MachineUnknown},
 		"one of another provider":           {backend.NodeIdentity{Name: "node-1", ProviderID: "aws:///eu-1/i-7"}, backend.MachineUnknown},
 		"one of another project that shows": {backend.NodeIdentity{Name: "n", ProviderID: "gce://other/europe-west3-a/n"}, backend.MachineGone},
 	} {
@@ -45,11 +45,11 @@ func TestAMachineThatCanNotBeSeenIsNotGone(t *testing.T) {
 		faults []gcemock.Fault
 		kind   backend.ErrorKind
 	}{
-		"a project that isn't shown": {backend.NodeIdentity{Name: "n", ProviderID: "gce://hidden/europe-west3-a/n"}, nil, backend.Unavailable},
-		"a zone that isn't there":    {nodeAt("mars-a", "n"), nil, backend.Invalid},
-		"an id that can't be read":   {backend.NodeIdentity{Name: "n", ProviderID: "gce://n"}, nil, backend.Invalid},
-		"a list that isn't allowed":  {node("node-9"), []gcemock.Fault{{Method: "instances.list", Status: http.StatusForbidden, Reason: "forbidden"}}, backend.Unavailable},
-		"a get that lies":            {node("node-9"), []gcemock.Fault{{Method: "instances.*", Status: http.StatusNotFound}}, backend.Unavailable},
+		"a hidden project":          {backend.NodeIdentity{Name: "n", ProviderID: "gce://hidden/europe-west3-a/n"}, nil, backend.Unavailable},
+		"a zone that isn't there":   {nodeAt("mars-a", "n"), nil, backend.Invalid},
+		"an id that can't be read":  {backend.NodeIdentity{Name: "n", ProviderID: "gce://n"}, nil, backend.Invalid},
+		"a list that isn't allowed": {node("node-9"), []gcemock.Fault{{Method: "instances.list", Status: http.StatusForbidden, Reason: "forbidden"}}, backend.Unavailable},
+		"a get that lies":           {node("node-9"), []gcemock.Fault{{Method: "instances.*", Status: http.StatusNotFound}}, backend.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -77,7 +77,7 @@ func TestEachStatusOfAnInstanceMeansSomething(t *testing.T) {
 		"SUSPENDED": backend.MachineRuns, "SUSPENDING": backend.MachineRuns, "REPAIRING": backend.MachineRuns, "STOPPING": backend.MachineRuns,
 		"STAGING": backend.MachineRuns, "TERMINATED": backend.MachineStopped, "STOPPED": backend.MachineStopped, "MELTED": backend.MachineUnknown,
 	} {
-		if got := machines[status]; got != want {
+		if got := machineOfStatus[status]; got != want {
 			t.Errorf("%s is %q", status, got)
 		}
 	}

@@ -8,6 +8,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
+// Probe signs in, and looks for the zones and the type of disk.
+func (b *gceBackend) Probe(ctx context.Context) error {
+	_, err := inCloud(ctx, b, "trying the Compute API", func(c *cloud.Client) (any, error) { return nil, b.probe(ctx, c) })
+	return err
+}
+
 // probe asks for what a new disk needs: the project, the zones and the type in each.
 func (b *gceBackend) probe(ctx context.Context, c *cloud.Client) error {
 	there, err := c.AllZones(ctx)

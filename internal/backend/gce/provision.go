@@ -10,13 +10,21 @@ import (
 	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// provision looks for the disk first, in all zones: what an earlier call began stays where
-// it is, whatever zones the backend has now.
+// Provision finds the volume's disk, or makes it.
+func (b *gceBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	return inCloud(ctx, b, "provisioning volume "+request.ID, func(c *cloud.Client) (*backend.Volume, error) {
+		return b.provision(ctx, c, request)
+	})
+}
+
+// provision looks for the disk first, in all zones: a disk of an earlier call stays in its zone,
+// whatever zones the backend has now.
 func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	if err := checkRequest(request); err != nil {
 		return nil, err
@@ -37,36 +45,32 @@ func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request bac
 
 func checkRequest(request backend.Request) error {
 	switch {
-	case !validID.MatchString(request.ID) || !isAttemptOf(request.ID, backend.VolumeID(request.Claim.UID, 1)):
-		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
-	case request.Capacity.Sign() <= 0:
-		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
 	case volume.OnlyReaders(request.AccessModes):
-		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone nobody could ever write it: " +
+		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone it could never be written: " +
 			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
 	case request.Source != nil:
 		return backend.Invalid.Errorf("disks are made empty only: create the claim without dataSource, and copy the data")
 	}
-	return nil
+	return request.CheckClaim(validID)
 }
 
-// insert makes the disk. A second call, of whomever, takes part in the first.
+// insert makes the disk. A second call, also of another process, takes part in the first.
 func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	zone, err := b.zoneFor(request)
 	if errors.Is(err, backend.WrongNode) {
-		return nil, cmp.Or(c.CheckNotBegunNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
+		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := b.newDisk(ctx, c, zone, request)
+	disk, err := b.newDisk(ctx, c, zone, request)
 	if err != nil {
 		return nil, err
 	}
-	err = c.InsertDisk(ctx, zone, wanted)
+	err = c.InsertDisk(ctx, zone, disk)
 	switch cloud.ReasonOf(err) {
 	case cloud.Exists:
-		return nil, backend.InProgress.Errorf("disk %s came into being meanwhile: it is looked at", request.ID)
+		return nil, backend.InProgress.Errorf("disk %s was made meanwhile: it is read again", request.ID)
 	case cloud.NotFound:
 		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
 	}
@@ -78,13 +82,13 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	case err != nil:
 		return nil, err
 	case made == nil:
-		// The data of whoever wrote it already is gone: never an empty disk instead.
-		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and is gone, somebody deleted it: create the claim anew", request.ID, zone)
+		// A pod may have written it already: never an empty disk instead.
+		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and was deleted since, not by Stowage: create the claim anew", request.ID, zone)
 	}
 	return b.resume(made, request)
 }
 
-// newDisk is the disk that a request asks for.
+// newDisk is the disk of a request.
 func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, request backend.Request) (*compute.Disk, error) {
 	can, err := c.DiskType(ctx, zone, b.spec.diskType)
 	if err != nil {
@@ -105,7 +109,7 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	}, nil
 }
 
-// resume says how far a disk is that was begun for a request.
+// resume returns the volume of a disk that was begun for a request, once the disk is ready.
 func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backend.Volume, error) {
 	read, err := b.checkOwner(found)
 	switch {
@@ -127,4 +131,19 @@ func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backen
 		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", found.Path(), found.ZoneName(), request.Node.Name)
 	}
 	return b.volume(found, request), nil
+}
+
+// volume is the volume that a disk is.
+func (b *gceBackend) volume(found *cloud.Disk, request backend.Request) *backend.Volume {
+	made := &backend.Volume{
+		Handle:       found.Name,
+		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.Path()},
+		Capacity:     found.Capacity(),
+		NodeAffinity: backend.AffinityToLabel(corev1.LabelTopologyZone, found.ZoneName()),
+	}
+	if request.VolumeMode != corev1.PersistentVolumeBlock {
+		// The node formats a disk that is empty.
+		made.FSType = cmp.Or(request.FSType, b.spec.fsType)
+	}
+	return made
 }

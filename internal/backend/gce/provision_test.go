@@ -21,7 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
-func TestADiskTellsWhoseItIs(t *testing.T) {
+func TestADiskRecordsItsOwner(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(func(spec *stowagev1alpha1.GCEBackend) {
 		spec.Labels = map[string]stowagev1alpha1.GCELabelValue{"team": "storage"}
@@ -35,7 +35,7 @@ func TestADiskTellsWhoseItIs(t *testing.T) {
 	if cloud.NameOf(disk.Zone) != zoneB || cloud.NameOf(disk.Type) != "hyperdisk-balanced" || disk.ProvisionedIops != 2000 || disk.SizeGb != 4 {
 		t.Errorf("the disk is %+v", disk)
 	}
-	want := record{CreatedBy: "stowage.dev", ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}
+	want := record{"stowage.dev", backend.Owner{ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}}
 	var described record
 	if err := json.Unmarshal([]byte(disk.Description), &described); err != nil || described != want {
 		t.Errorf("it is described as %q: %v", disk.Description, err)
@@ -48,7 +48,7 @@ func TestADiskTellsWhoseItIs(t *testing.T) {
 		made.Attributes["disk"] != "projects/demo/zones/europe-west3-b/disks/pvc-1" {
 		t.Errorf("the volume is %+v", made)
 	}
-	if !reflect.DeepEqual(made.NodeAffinity, withinZone(zoneB)) {
+	if !reflect.DeepEqual(made.NodeAffinity, backend.AffinityToLabel(corev1.LabelTopologyZone, zoneB)) {
 		t.Errorf("it can be used on %+v", made.NodeAffinity)
 	}
 }
@@ -86,12 +86,12 @@ func TestMoreThanADiskCanHaveIsRefused(t *testing.T) {
 	}
 }
 
-func TestADiskThatNobodyCouldWriteIsRefused(t *testing.T) {
+func TestADiskThatCouldNeverBeWrittenIsRefused(t *testing.T) {
 	w := newWorld(t)
 	request := backendtest.Request("1")
 	request.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 	_, err := w.open().Provision(t.Context(), request)
-	w.mustBe(err, backend.Invalid, "ReadOnlyMany alone nobody could ever write it")
+	w.mustBe(err, backend.Invalid, "ReadOnlyMany alone it could never be written")
 	request.AccessModes = append(request.AccessModes, corev1.ReadWriteOnce)
 	w.mustProvision(w.open(), request)
 }
@@ -198,7 +198,7 @@ func TestADiskIsFoundInAZoneThatTheBackendHasNoMore(t *testing.T) {
 
 func TestADiskThatIsBeingMadeInAZoneThatTheBackendHasNoMoreIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
-	w.impatient()
+	w.inProgressAtOnce()
 	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Stuck: true})
 	request := backendtest.Request("1")
 	request.Node = nodeNamed("node-1", zoneA)
@@ -218,22 +218,22 @@ func TestADiskThatIsBeingMadeInAZoneThatTheBackendHasNoMoreIsWaitedFor(t *testin
 
 	w.plans(nil)
 	w.removeFaults()
-	if made := w.mustProvision(elsewhere, request); !reflect.DeepEqual(made.NodeAffinity, withinZone(zoneA)) {
+	if made := w.mustProvision(elsewhere, request); !reflect.DeepEqual(made.NodeAffinity, backend.AffinityToLabel(corev1.LabelTopologyZone, zoneA)) {
 		t.Errorf("it can be used on %+v", made.NodeAffinity)
 	}
 }
 
-func TestADiskThatSomebodyDeletedIsNotMadeAgain(t *testing.T) {
+func TestADiskThatAnotherProgramDeletedIsNotMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	w.mustProvision(w.open(), backendtest.Request("1"))
 	zone := cloud.NameOf(w.mustHaveOne("pvc-1").Zone)
 	operation, err := w.compute.Disks.Delete(project, zone, "pvc-1").Do()
 	w.ended(zone, operation, err)
 	_, err = w.openAs(w.newKind(thisCluster), "cloud").Provision(t.Context(), backendtest.Request("1"))
-	w.mustBe(err, backend.Invalid, "is gone, somebody deleted it", "create the claim anew")
+	w.mustBe(err, backend.Invalid, "was deleted since, not by Stowage", "create the claim anew")
 }
 
-func TestASpecThatTheCloudCanNotServeIsToldSo(t *testing.T) {
+func TestASpecThatTheCloudCanNotServeIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*stowagev1alpha1.GCEBackend)
 		kind   backend.ErrorKind

@@ -18,32 +18,25 @@ const (
 	// creator is in the description of each of our disks.
 	creator = "stowage.dev"
 
-	// ourLabels is what our labels begin with. By labels disks are looked for; who owns
-	// one, its description alone tells, which nobody can change.
-	ourLabels     = "stowage-"
 	clusterLabel  = ourLabels + "cluster"
 	backendLabel  = ourLabels + "backend"
 	claimLabel    = ourLabels + "claim-uid"
 	retainedLabel = ourLabels + "retained"
 
-	longestLabel = 63
+	maxLabel = 63
 )
 
 // validID is what backend.VolumeID makes, as far as it is a name of a disk.
 var validID = regexp.MustCompile(`^pvc-[a-z0-9-]{0,58}[a-z0-9]$`)
 
-// record says whose a disk is. It is the disk's description, which can't be changed.
+// record names a disk's owner. It is the disk's description, which can't be changed.
 type record struct {
 	CreatedBy string `json:"createdBy"`
-	ID        string `json:"id"`
-	// Cluster is the identity of the cluster: several may use one project.
-	Cluster string                         `json:"cluster"`
-	Backend string                         `json:"backend"`
-	Claim   stowagev1alpha1.ClaimReference `json:"claim"`
+	backend.Owner
 }
 
 func (b *gceBackend) record(id string, claim stowagev1alpha1.ClaimReference) record {
-	return record{CreatedBy: creator, ID: id, Cluster: b.cluster, Backend: b.name, Claim: claim}
+	return record{creator, backend.Owner{ID: id, Cluster: b.cluster, Backend: b.name, Claim: claim}}
 }
 
 // recordOf reads a disk's description.
@@ -53,32 +46,20 @@ func recordOf(found *compute.Disk) (record, bool) {
 	return read, err == nil && read.CreatedBy == creator
 }
 
-// checkOwner is an error of kind Conflict where a disk isn't that of a volume of this
-// backend, or where what it says doesn't fit its name.
+// checkOwner returns an error of kind Conflict where a disk isn't a volume of this backend, or its
+// record doesn't fit its name.
 func (b *gceBackend) checkOwner(found *cloud.Disk) (record, error) {
 	read, ours := recordOf(found.Disk)
 	switch {
 	case !ours:
-		return read, backend.Conflict.Errorf("disk %s isn't Stowage's: its description says nothing of an owner; it is left alone", found.Path())
-	case read.Cluster != b.cluster:
-		return read, backend.Conflict.Errorf("disk %s belongs to another cluster, with the id %s: it is left alone", found.Path(), read.Cluster)
-	case read.Backend != b.name:
-		return read, backend.Conflict.Errorf("disk %s belongs to backend %s: it is left alone", found.Path(), read.Backend)
-	case read.ID != found.Name || !isAttemptOf(found.Name, backend.VolumeID(read.Claim.UID, 1)):
-		return read, backend.Conflict.Errorf("disk %s is described as volume %s of the claim with uid %s, which doesn't fit: it is left alone",
-			found.Path(), read.ID, read.Claim.UID)
+		return read, backend.Conflict.Errorf("disk %s isn't Stowage's: its description names no owner; it is left alone", found.Path())
+	case read.ID != found.Name:
+		return read, backend.Conflict.Errorf("disk %s is described as volume %.200q, which doesn't fit: it is left alone", found.Path(), read.ID)
 	}
-	return read, nil
+	return read, read.CheckOwner("disk "+found.Path(), b.cluster, b.name)
 }
 
-// isAttemptOf tells whether an id is a claim's first, or a later one.
-func isAttemptOf(id, first string) bool {
-	rest, fits := strings.CutPrefix(id, first)
-	attempt, later := strings.CutPrefix(rest, "-")
-	return fits && (rest == "" || later && attempt != "" && strings.Trim(attempt, "0123456789") == "")
-}
-
-// labelsFor are the labels of a new disk: the backend's, and those it is found by.
+// labelsFor are the labels of a new disk: the backend's, and those by which Stowage finds it.
 func (b *gceBackend) labelsFor(claim stowagev1alpha1.ClaimReference) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, b.spec.labels)
@@ -88,12 +69,12 @@ func (b *gceBackend) labelsFor(claim stowagev1alpha1.ClaimReference) map[string]
 	return labels
 }
 
-// labelValue writes a name of Kubernetes' in the letters that Google allows. What is too
-// long ends in a hash.
+// labelValue writes a name of a Kubernetes object in the letters that Google allows. A name that is
+// too long ends in a hash.
 func labelValue(name string) string {
 	const hashed = 12
 	value := strings.ReplaceAll(strings.ToLower(name), ".", "_")
-	if len(value) <= longestLabel && labelText.MatchString(value) {
+	if len(value) <= maxLabel && labelText.MatchString(value) {
 		return value
 	}
 	value = strings.Map(func(letter rune) rune {
@@ -102,7 +83,7 @@ func labelValue(name string) string {
 		}
 		return letter
 	}, value)
-	return value[:min(len(value), longestLabel-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
+	return value[:min(len(value), maxLabel-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
 }
 
 // ownDisk finds this backend's disk for a volume: nil where there is none.
@@ -117,8 +98,7 @@ func (b *gceBackend) ownDisk(ctx context.Context, c *cloud.Client, id string) (*
 	return b.pickOwn(found)
 }
 
-// pickOwn picks the disk that is ours, if one of them is. Else it tells why the first
-// is not.
+// pickOwn picks this backend's disk. Without one it returns why the first disk is not.
 func (b *gceBackend) pickOwn(found []*cloud.Disk) (*cloud.Disk, error) {
 	var foreign error
 	for _, one := range found {
@@ -131,8 +111,4 @@ func (b *gceBackend) pickOwn(found []*cloud.Disk) (*cloud.Disk, error) {
 		}
 	}
 	return nil, foreign
-}
-
-func grown(found *cloud.Disk) backend.Expansion {
-	return backend.Expansion{Capacity: found.Capacity(), OnNode: true}
 }

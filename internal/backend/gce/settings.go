@@ -16,26 +16,26 @@ import (
 // basePath is where Google serves the API, below the host.
 const basePath = "/compute/v1/"
 
-// What Google takes as labels, as far as it is ASCII.
+// The labels that Google allows, as far as they are ASCII.
 var (
 	labelKey  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 	labelText = regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
 )
 
-// settings are a spec that was checked.
+// settings are a checked spec.
 type settings struct {
 	cloud.Target
 	diskType string
-	// fsType is what nodes make on empty disks.
+	// fsType is the file system that nodes make on empty disks.
 	fsType string
 	labels map[string]string
 	iops   int64
-	// existing allows disks to be attached that others made.
+	// existing allows attaching disks that Stowage didn't make.
 	existing bool
 }
 
-// settingsFrom checks a spec. What reaches the path of a call is checked here, too: an
-// object may be older than the rules of the API.
+// settingsFrom checks a spec. Parts of a call's path are checked here, too: an object may be older
+// than the validation of the API.
 func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 	read := settings{
 		Target: cloud.Target{Project: spec.Project, Zones: spec.Zones}, labels: map[string]string{}, existing: spec.ExistingDisks,
@@ -65,7 +65,7 @@ func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 	return read, checkLabels(read.labels)
 }
 
-// checkEndpoint makes an endpoint one that paths can be put behind.
+// checkEndpoint returns an endpoint to which paths can be appended.
 func checkEndpoint(text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -98,3 +98,7 @@ func checkLabels(labels map[string]string) error {
 const defaultDiskType = "pd-balanced"
 
 const defaultFSType = "ext4"
+
+// ourLabels is what our labels begin with. Labels serve to find disks. Only the description proves
+// the owner: it can't be changed.
+const ourLabels = "stowage-"

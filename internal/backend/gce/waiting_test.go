@@ -35,7 +35,7 @@ func TestManyWaitForTheirOperationsWithOneListAtATime(t *testing.T) {
 	var all sync.WaitGroup
 	for _, id := range ids {
 		all.Go(func() {
-			ctx := backend.OnTaken(t.Context(), func() { taken.Add(1) })
+			ctx := backend.OnAccepted(t.Context(), func() { taken.Add(1) })
 			if _, err := on.Attach(ctx, backend.AttachRequest{ID: id, Node: node("node-1")}); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
@@ -48,12 +48,12 @@ func TestManyWaitForTheirOperationsWithOneListAtATime(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for w.kind.clients.Polled() > 0 {
 		if time.Now().After(deadline) {
-			t.Fatal("it polls for nobody")
+			t.Fatal("it polls without callers")
 		}
 	}
 }
 
-func TestWhoeverGivesUpIsNotWaitedFor(t *testing.T) {
+func TestNoPollForACancelledCaller(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
 	id := w.withDisk(on, "1")

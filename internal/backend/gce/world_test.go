@@ -60,7 +60,7 @@ const (
 	served fate = iota
 	// dropped calls don't arrive.
 	dropped
-	// unanswered calls take effect, and nobody hears of it.
+	// unanswered calls take effect, and their answers are lost.
 	unanswered
 	// outdated calls are answered as if there were nothing.
 	outdated
@@ -185,8 +185,8 @@ func (w *world) openAs(kind *Kind, name string, change ...func(*stowagev1alpha1.
 	return made
 }
 
-// impatient has callers be told at once that an operation goes on.
-func (w *world) impatient() {
+// inProgressAtOnce makes callers get InProgress at once.
+func (w *world) inProgressAtOnce() {
 	w.kind.clients.Limits.Operation = quick
 }
 
@@ -278,7 +278,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// mustBe checks an error's kind, and that it tells people certain words.
+// mustBe checks an error's kind, and that its text has certain words.
 func (w *world) mustBe(err error, kind backend.ErrorKind, words ...string) {
 	w.Helper()
 	if err == nil || backend.KindOf(err) != kind {

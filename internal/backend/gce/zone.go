@@ -12,9 +12,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// zoneFor chooses the zone of a new disk: its pod's, or else one of those that the class
-// allows. That one is computed from the id, so that repeats choose it again, also where
-// other zones are added or taken away, and so that disks spread.
+// zoneFor chooses the zone of a new disk: its pod's, or else one that the class allows. It computes
+// the zone from the id, so disks spread, and a repeat chooses the same zone even if other zones
+// were added or removed.
 func (b *gceBackend) zoneFor(request backend.Request) (string, error) {
 	if request.Node != nil {
 		return b.zoneOf(request.Node)
@@ -35,7 +35,7 @@ func (b *gceBackend) zoneOf(node *corev1.Node) (string, error) {
 	zone := node.Labels[corev1.LabelTopologyZone]
 	switch {
 	case zone == "":
-		return "", backend.WrongNode.Errorf("node %s has no label %s, so that nobody knows which disks it can have: "+
+		return "", backend.WrongNode.Errorf("node %s has no label %s, so it is unknown which disks it can have: "+
 			"label it with the zone of its instance", node.Name, corev1.LabelTopologyZone)
 	case !slices.Contains(b.spec.Zones, zone):
 		return "", backend.WrongNode.Errorf("node %s is in zone %s, and backend %s makes disks in %s only: so that pods are placed there, "+
@@ -45,7 +45,7 @@ func (b *gceBackend) zoneOf(node *corev1.Node) (string, error) {
 	return zone, nil
 }
 
-// nodeIn is a node of which nothing is known but its zone.
+// nodeIn is a node that has nothing but a zone.
 func nodeIn(zone string) *corev1.Node {
 	region := zone
 	if at := strings.LastIndexByte(zone, '-'); at >= 0 {
@@ -54,15 +54,4 @@ func nodeIn(zone string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
 		corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: region,
 	}}}
-}
-
-// withinZone keeps a volume's pods to the disk's zone.
-func withinZone(zone string) *corev1.VolumeNodeAffinity {
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
-			}},
-		}},
-	}}
 }

@@ -10,8 +10,8 @@ import (
 
 var _ backend.CapacityReporter = (*localBackend)(nil)
 
-// Space adds up the disks of all nodes, as their agents saw them last. One that is
-// missing now is missing in it.
+// Space adds up the disks of all nodes, as their agents last reported them, without disks that are
+// missing now.
 func (b *localBackend) Space(ctx context.Context) (backend.Space, error) {
 	disks, err := b.disks(ctx)
 	if err != nil {

@@ -15,27 +15,26 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// asCopy makes a new NodeVolume one that begins as a copy of another: on its node, in
-// its folder and of its kind, whatever the backend makes now.
-func (b *localBackend) asCopy(ctx context.Context, volume *stowagev1alpha1.NodeVolume, request backend.Request) error {
+// setSource makes a new NodeVolume a copy of another: on its node, in its folder and of its kind,
+// whatever the backend makes now.
+func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.NodeVolume, request backend.Request) error {
 	source, err := b.source(ctx, request)
 	if err != nil {
 		return err
 	}
-	if err := b.checkBeside(ctx, request, source); err != nil {
+	if err := b.checkSameNode(ctx, request, source); err != nil {
 		return err
 	}
 	volume.Spec.Source = source.Name
 	volume.Spec.NodeName, volume.Spec.Path = source.Spec.NodeName, source.Spec.Path
 	volume.Spec.Layout, volume.Spec.FSType, volume.Spec.Allocation = source.Spec.Layout, source.Spec.FSType, source.Spec.Allocation
-	// A growth that its claim doesn't tell of yet is in it all the same.
-	volume.Spec.Capacity = possible(volume, larger(request.Capacity, ptr.Deref(source.Status.Capacity, request.Capacity)))
+	// The source may have grown by more than its claim says yet.
+	volume.Spec.Capacity = roundUp(volume, larger(request.Capacity, ptr.Deref(source.Status.Capacity, request.Capacity)))
 	return nil
 }
 
-// source reads the volume that is to be copied, live. What neither was made for the claim
-// that is named, nor given to it, is a Conflict: nobody gets at the data of others by an
-// id.
+// source reads the volume to copy, live. A volume that was neither made for the named claim nor
+// bound to it is a Conflict: an id alone gives no access to the data of others.
 func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.NodeVolume, error) {
 	id, claim := request.Source.ID, request.Source.Claim
 	if id == "" {
@@ -54,17 +53,17 @@ func (b *localBackend) source(ctx context.Context, request backend.Request) (*st
 		return nil, backend.Conflict.Errorf("NodeVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
 	}
 	if source.Spec.ClaimRef != claim {
-		if err := b.checkGiven(ctx, source, claim); err != nil {
+		if err := b.checkBound(ctx, source, claim); err != nil {
 			return nil, err
 		}
 	}
 	return source, checkCopyable(source, request)
 }
 
-// checkGiven says whether a volume that was made for another claim was given to this
-// one: restored, after that other was deleted. Its volume object says so, which users
-// can't write. It is read live.
-func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.NodeVolume, claim stowagev1alpha1.ClaimReference) error {
+// checkBound checks that a volume that was made for another claim is bound to this one: restored
+// after the other claim was deleted. Its PersistentVolume, which users can't write, proves it. It
+// is read live.
+func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.NodeVolume, claim stowagev1alpha1.ClaimReference) error {
 	pv := &corev1.PersistentVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: source.Name}, pv)
 	if client.IgnoreNotFound(err) != nil {
@@ -74,7 +73,7 @@ func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.N
 	switch {
 	case err != nil || !pv.DeletionTimestamp.IsZero() || csi == nil || csi.Driver != stowagev1alpha1.LocalDriver || csi.VolumeHandle != source.Name,
 		bound == nil || bound.UID != claim.UID || bound.Namespace != claim.Namespace || bound.Name != claim.Name:
-		return backend.Conflict.Errorf("NodeVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor given to it",
+		return backend.Conflict.Errorf("NodeVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor bound to it",
 			source.Name, claim.Namespace, claim.Name, claim.UID)
 	case source.Spec.ClaimRef.Namespace != claim.Namespace:
 		return backend.Invalid.Errorf("volume %s, which was to be copied, was made for a claim of namespace %s, from which nothing is copied: "+
@@ -83,7 +82,7 @@ func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.N
 	return nil
 }
 
-// checkCopyable says whether a volume holds what can be copied.
+// checkCopyable returns an error where a volume holds nothing that can be copied.
 func checkCopyable(source *stowagev1alpha1.NodeVolume, request backend.Request) error {
 	ready := meta.FindStatusCondition(source.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {
@@ -102,9 +101,9 @@ func checkCopyable(source *stowagev1alpha1.NodeVolume, request backend.Request) 
 	return nil
 }
 
-// checkBeside says whether the claim's volume can be where its source is. Nothing is
-// copied from one node to another.
-func (b *localBackend) checkBeside(ctx context.Context, request backend.Request, source *stowagev1alpha1.NodeVolume) error {
+// checkSameNode checks that the claim's volume can be on the node of its source. Nothing is copied
+// from one node to another.
+func (b *localBackend) checkSameNode(ctx context.Context, request backend.Request, source *stowagev1alpha1.NodeVolume) error {
 	lies := source.Spec.NodeName
 	if request.Node != nil && request.Node.Name != lies {
 		return backend.WrongNode.Errorf("volume %s, which is to be copied, lies on node %s, and the pod was placed on node %s: "+

@@ -27,7 +27,7 @@ func withSource(t *testing.T, options ...func(*stowagev1alpha1.StorageBackend)) 
 	return cluster, wanted
 }
 
-func TestACopyIsAskedOfTheNodeOfItsSource(t *testing.T) {
+func TestACopyIsRequestedOnTheNodeOfItsSource(t *testing.T) {
 	for _, node := range []*corev1.Node{nil, Node("node-2")} {
 		cluster, request := withSource(t)
 		request.Node = node
@@ -35,7 +35,7 @@ func TestACopyIsAskedOfTheNodeOfItsSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		if asked := cluster.volume(t, "2").Spec; asked.NodeName != "node-2" || asked.Source != request.Source.ID {
-			t.Errorf("it is asked for as %+v", asked)
+			t.Errorf("it is requested as %+v", asked)
 		}
 	}
 }
@@ -46,18 +46,18 @@ func TestAPodOnAnotherNodeThanItsCopyIsSentBack(t *testing.T) {
 	_, err := cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
 	expectError(t, err, backend.WrongNode, "lies on node node-2, and the pod was placed on node node-1")
 	if cluster.has(request.ID) {
-		t.Error("it is asked for")
+		t.Error("it is requested")
 	}
 }
 
-func TestACopyWithoutRoomIsGivenUpWhereThePodMoves(t *testing.T) {
+func TestACopyWithoutRoomIsDeletedWhereThePodMoves(t *testing.T) {
 	cluster, request := withSource(t)
 	disks := cluster.open(t, LocalBackend("disks"))
 	_, _ = disks.Provision(t.Context(), request)
 	cluster.say(t, "2", metav1.ConditionFalse, stowagev1alpha1.ReasonExhausted, "no room")
 	request.Node = Node("node-1")
 	_, err := disks.Provision(t.Context(), request)
-	expectError(t, err, backend.InProgress, "waiting for node node-2 to let go")
+	expectError(t, err, backend.InProgress, "waiting for node node-2 to release")
 	cluster.actAsAgent(t.Context())
 	_, err = disks.Provision(t.Context(), request)
 	expectError(t, err, backend.WrongNode, "lies on node node-2")
@@ -76,7 +76,7 @@ func TestACopyWithoutRoomIsNotMovedAwayFromItsSource(t *testing.T) {
 	_, err := disks.Provision(t.Context(), request)
 	expectError(t, err, backend.Exhausted, "no room")
 	if asked := cluster.volume(t, "2"); asked.Spec.RemoveData || !asked.DeletionTimestamp.IsZero() {
-		t.Error("it is given up")
+		t.Error("it is deleted")
 	}
 }
 
@@ -85,7 +85,7 @@ func TestACopyIsOfTheKindOfItsSourceWhateverItsBackendMakesNow(t *testing.T) {
 	_, _ = cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
 	asked := cluster.volume(t, "2").Spec
 	if asked.Layout != stowagev1alpha1.LayoutImage || asked.FSType != "xfs" || asked.Allocation != stowagev1alpha1.AllocationSparse {
-		t.Errorf("it is asked for as %+v", asked)
+		t.Errorf("it is requested as %+v", asked)
 	}
 }
 
@@ -95,12 +95,12 @@ func TestACopyHasAtLeastWhatItsSourceHas(t *testing.T) {
 		request.Capacity = resource.MustParse(asked)
 		_, _ = cluster.open(t, LocalBackend("disks", inImages)).Provision(t.Context(), request)
 		if capacity := cluster.volume(t, "2").Spec.Capacity; capacity.String() != want {
-			t.Errorf("of %s asked for it is %s", asked, capacity.String())
+			t.Errorf("for a request of %s it is %s", asked, capacity.String())
 		}
 	}
 }
 
-func TestACopyOfWhatCanNotBeCopiedIsNeverAskedFor(t *testing.T) {
+func TestACopyThatIsImpossibleIsNeverRequested(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*stowagev1alpha1.NodeVolume, *backend.Request)
 		kind   backend.ErrorKind
@@ -141,7 +141,7 @@ func TestACopyOfWhatCanNotBeCopiedIsNeverAskedFor(t *testing.T) {
 			_, err := cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
 			expectError(t, err, test.kind, test.text)
 			if cluster.has(request.ID) {
-				t.Error("it is asked for")
+				t.Error("it is requested")
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestACopyOfWhatIsNotMadeYetWaits(t *testing.T) {
 	expectError(t, err, backend.Unavailable, "isn't made yet")
 }
 
-func TestAnEmptyVolumeIsNeverTakenForACopy(t *testing.T) {
+func TestAnEmptyVolumeIsNeverACopy(t *testing.T) {
 	cluster, request := withSource(t)
 	disks := cluster.open(t, LocalBackend("disks"))
 	_, _ = disks.Provision(t.Context(), backendtest.Request("2"))
@@ -164,7 +164,7 @@ func TestAnEmptyVolumeIsNeverTakenForACopy(t *testing.T) {
 	expectError(t, err, backend.Conflict, "began empty")
 }
 
-func TestARestoredVolumeIsCopiedForTheClaimThatItWasGivenTo(t *testing.T) {
+func TestARestoredVolumeIsCopiedForTheClaimThatItIsBoundTo(t *testing.T) {
 	restored := func(request backend.Request) *corev1.PersistentVolume {
 		pv := Volume(request.Source.ID)
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{

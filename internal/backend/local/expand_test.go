@@ -28,7 +28,7 @@ func TestAVolumeHasGrownOnceItsAgentSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoRoomIsTakenBackWhenLessIsAskedFor(t *testing.T) {
+func TestASmallerRequestReplacesOneWithoutRoom(t *testing.T) {
 	cluster, disks := newCluster(t, Node("node-1")).withVolume(t)
 	_, _ = grow(t, disks, "5Gi")
 	cluster.sayOfGrowth(t, stowagev1alpha1.ReasonExhausted, "no room")
@@ -37,7 +37,7 @@ func TestWhatHasNoRoomIsTakenBackWhenLessIsAskedFor(t *testing.T) {
 
 	_, _ = grow(t, disks, "2Mi")
 	if asked := cluster.volume(t, "1").Spec.Capacity; asked.String() != "2Mi" {
-		t.Errorf("%s is asked for still", asked.String())
+		t.Errorf("%s is still requested", asked.String())
 	}
 	cluster.actAsAgent(t.Context())
 	if expanded, err := grow(t, disks, "2Mi"); err != nil || expanded.Capacity.String() != "2Mi" {
@@ -45,7 +45,7 @@ func TestWhatHasNoRoomIsTakenBackWhenLessIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatTheAgentSaidOfAnEarlierGrowthIsNoAnswer(t *testing.T) {
+func TestTheReportOfAnEarlierGrowthIsNoAnswer(t *testing.T) {
 	cluster, disks := newCluster(t, Node("node-1")).withVolume(t)
 	_, _ = grow(t, disks, "5Gi")
 	cluster.sayOfGrowth(t, stowagev1alpha1.ReasonExhausted, "no room", func(said *metav1.Condition) { said.ObservedGeneration-- })
@@ -88,7 +88,7 @@ func TestAVolumeOfAnotherBackendDoesNotGrow(t *testing.T) {
 	_, err := grow(t, cluster.open(t, LocalBackend("others")), "5Mi")
 	expectError(t, err, backend.Conflict, "belongs to backend disks")
 	if asked := cluster.volume(t, "1").Spec.Capacity; asked.String() != "1Mi" {
-		t.Errorf("%s is asked for", asked.String())
+		t.Errorf("%s is requested", asked.String())
 	}
 }
 
@@ -99,7 +99,7 @@ func TestAVolumeThatIsBeingDeletedDoesNotGrow(t *testing.T) {
 	expectError(t, err, backend.Conflict, "is being deleted")
 }
 
-func TestWhoAsksForGrowthByAnOldViewAsksAgain(t *testing.T) {
+func TestAGrowthDecidedOnAnOldReadIsRepeated(t *testing.T) {
 	cluster, _ := newCluster(t, Node("node-1")).withVolume(t)
 	shown := cluster.volume(t, "1")
 	cluster.actAsAgent(t.Context())
@@ -140,7 +140,7 @@ func grow(t *testing.T, disks backend.Backend, size string) (backend.Expansion, 
 	return backend.Expand(t.Context(), disks, backendtest.Request("1").ID, resource.MustParse(size))
 }
 
-// sayOfGrowth has the agent say that volume 1 can't have what it asks for.
+// sayOfGrowth reports, as the agent, that volume 1 can't have the requested capacity.
 func (c cluster) sayOfGrowth(t *testing.T, reason, message string, changes ...func(*metav1.Condition)) {
 	t.Helper()
 	volume := c.volume(t, "1")

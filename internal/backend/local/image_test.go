@@ -25,7 +25,7 @@ func TestOnlyImagesKeepToTheirCapacityAndCanBeBlockDevices(t *testing.T) {
 	}
 }
 
-func TestAnImageIsAskedForAsItsBackendSays(t *testing.T) {
+func TestAnImageIsRequestedAsItsBackendSays(t *testing.T) {
 	for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock} {
 		t.Run(string(mode), func(t *testing.T) {
 			cluster := newCluster(t, Node("node-1"))
@@ -40,10 +40,10 @@ func TestAnImageIsAskedForAsItsBackendSays(t *testing.T) {
 			want := map[corev1.PersistentVolumeMode]string{corev1.PersistentVolumeFilesystem: "xfs"}[mode]
 			asked := cluster.volume(t, "1").Spec
 			if asked.FSType != want || asked.Allocation != stowagev1alpha1.AllocationSparse || asked.VolumeMode != mode {
-				t.Errorf("it is asked for as %+v", asked)
+				t.Errorf("it is requested as %+v", asked)
 			}
 			if made.FSType != want || made.Attributes[stowagev1alpha1.LayoutAttribute] != "Image" {
-				t.Errorf("the node is told %q, %v", made.FSType, made.Attributes)
+				t.Errorf("the volume has %q, %v", made.FSType, made.Attributes)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func TestAnImageHasTheFileSystemThatItsClassNames(t *testing.T) {
 	request.FSType = "ext4"
 	_, _ = disks.Provision(t.Context(), request)
 	if asked := cluster.volume(t, "1").Spec; asked.FSType != "ext4" {
-		t.Errorf("it is asked for as %+v", asked)
+		t.Errorf("it is requested as %+v", asked)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestTheSizeOfAnImageIsRoundedUpToWholeSectors(t *testing.T) {
 		cluster.actAsAgent(t.Context())
 		made, err := disks.Provision(t.Context(), request)
 		if err != nil || made.Capacity.String() != want {
-			t.Errorf("of %s asked for it has %+v, not %s (%v)", asked, made, want, err)
+			t.Errorf("for a request of %s it has %+v, not %s (%v)", asked, made, want, err)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestMoreThanANodeVolumeCanHaveIsRefused(t *testing.T) {
 		_, err := grow(t, disks, most)
 		expectError(t, err, backend.Invalid, "4Ei at most")
 		if asked := cluster.volume(t, "1").Spec.Capacity; asked.Cmp(before) != 0 {
-			t.Errorf("it asks for %s", asked.String())
+			t.Errorf("it requests %s", asked.String())
 		}
 		request = backendtest.Request("2")
 		request.Capacity = resource.MustParse(most)
@@ -92,26 +92,26 @@ func TestMoreThanANodeVolumeCanHaveIsRefused(t *testing.T) {
 	}
 }
 
-func TestADirectoryHasTheSizeThatIsAskedForInWholeBytes(t *testing.T) {
+func TestADirectoryHasTheRequestedSizeInWholeBytes(t *testing.T) {
 	for size, want := range map[string]string{"10000001": "10000001", "0.1Gi": "107374183", "1Gi": "1Gi"} {
 		cluster := newCluster(t, Node("node-1"))
 		request := backendtest.Request("1")
 		request.Capacity = resource.MustParse(size)
 		_, _ = cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
 		if asked := cluster.volume(t, "1").Spec.Capacity; asked.String() != want {
-			t.Errorf("of %s, %s is asked for", size, asked.String())
+			t.Errorf("for %s, %s is requested", size, asked.String())
 		}
 	}
 }
 
-func TestADirectoryIsAskedForWithoutWhatImagesHave(t *testing.T) {
+func TestADirectoryIsRequestedWithoutTheFieldsOfImages(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	request := backendtest.Request("1")
 	request.Capacity = resource.MustParse("10000001")
 	_, _ = cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
 	asked := cluster.volume(t, "1").Spec
 	if asked.Capacity.String() != "10000001" || asked.FSType != "" || asked.Allocation != "" {
-		t.Errorf("it is asked for as %+v", asked)
+		t.Errorf("it is requested as %+v", asked)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestTheNodeGrowsTheFileSystemInAnImageThatGrew(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatGrowsIsToldByWhatItIsThoughItsBackendMakesAnotherKindNow(t *testing.T) {
+func TestAGrowthIsReportedByTheVolumesKindThoughItsBackendMakesAnotherKindNow(t *testing.T) {
 	for name, test := range map[string]struct {
 		then, now []func(*stowagev1alpha1.StorageBackend)
 		isImage   bool

@@ -10,10 +10,9 @@ import (
 
 var _ backend.Lister = (*localBackend)(nil)
 
-// List returns the volumes of all NodeVolumes of this backend, and those that agents
-// found on their disks without one. They are read live: one that a cache has not seen
-// yet would be taken for lost. Disks are read first: a NodeVolume that was made again
-// since the agent looked is no longer without one.
+// List returns the volumes of this backend's NodeVolumes, and the volumes without a NodeVolume
+// that agents found on their disks. It reads live: a volume that a cache has not seen yet would
+// count as lost. It reads disks first: a NodeVolume may have been created since the agent's report.
 func (b *localBackend) List(ctx context.Context) ([]backend.Held, error) {
 	found, err := b.unrecorded(ctx)
 	if err != nil {
@@ -36,9 +35,9 @@ func (b *localBackend) List(ctx context.Context) ([]backend.Held, error) {
 	}
 	for _, volume := range found {
 		if !recorded[volume.ID] {
-			// The status lists an id once, though it may lie on a copy of the disk, too.
+			// A status lists an id once; a copy of the disk, on another node, may list it again.
 			recorded[volume.ID] = true
-			held = append(held, volume.held())
+			held = append(held, backend.Held{ID: volume.ID, Claim: volume.ClaimRef(), Node: volume.node})
 		}
 	}
 	return held, nil

@@ -36,7 +36,7 @@ func TestLocalKeepsTheContract(t *testing.T) {
 	}
 }
 
-func TestANewVolumeIsAskedOfTheReadyNodeWithMostRoom(t *testing.T) {
+func TestANewVolumeIsRequestedOnTheReadyNodeWithMostRoom(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"), unready(Node("node-0")))
 	disks := cluster.open(t, LocalBackend("disks"))
 	for _, uid := range []string{"1", "2"} {
@@ -47,12 +47,12 @@ func TestANewVolumeIsAskedOfTheReadyNodeWithMostRoom(t *testing.T) {
 	for uid, node := range map[string]string{"1": "node-1", "2": "node-2"} {
 		volume := cluster.volume(t, uid)
 		if volume.Spec.NodeName != node {
-			t.Errorf("volume %s was asked of %s, not of %s", uid, volume.Spec.NodeName, node)
+			t.Errorf("volume %s was requested on %s, not on %s", uid, volume.Spec.NodeName, node)
 		}
 	}
 }
 
-func TestAVolumeForAPlacedPodIsAskedOfThePodsNode(t *testing.T) {
+func TestAVolumeForAScheduledPodIsRequestedOnThePodsNode(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"))
 	request := backendtest.Request("1")
 	request.Node = Node("node-2")
@@ -60,7 +60,7 @@ func TestAVolumeForAPlacedPodIsAskedOfThePodsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
-		t.Errorf("it was asked of %s", node)
+		t.Errorf("it was requested on %s", node)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestAPodsNodeThatIsNotTheBackendsIsRefused(t *testing.T) {
 	expectError(t, err, backend.WrongNode, "disk=ssd")
 }
 
-func TestANewVolumeIsAskedOnlyOfNodesThatItsClassAllows(t *testing.T) {
+func TestANewVolumeIsRequestedOnlyOnNodesThatItsClassAllows(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"))
 	request := backendtest.Request("1")
 	request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
@@ -85,7 +85,7 @@ func TestANewVolumeIsAskedOnlyOfNodesThatItsClassAllows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
-		t.Errorf("it was asked of %s", node)
+		t.Errorf("it was requested on %s", node)
 	}
 	other := backendtest.Request("2")
 	other.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}}
@@ -93,14 +93,14 @@ func TestANewVolumeIsAskedOnlyOfNodesThatItsClassAllows(t *testing.T) {
 	expectError(t, err, backend.Unavailable, "allowedTopologies")
 }
 
-func TestABackendWithoutNodesSaysWhichLabelsItWants(t *testing.T) {
+func TestABackendWithoutNodesNamesItsLabels(t *testing.T) {
 	disks := newCluster(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "unlabelled"}}).open(t, LocalBackend("disks"))
 	expectError(t, disks.(backend.Prober).Probe(t.Context()), backend.Unavailable, stowagev1alpha1.TopologyNodeLabel)
 	_, err := disks.Provision(t.Context(), backendtest.Request("1"))
 	expectError(t, err, backend.Unavailable, "no node has the labels")
 }
 
-func TestWhatTheAgentSaysIsToldInTheBackendsWords(t *testing.T) {
+func TestTheAgentsReportBecomesAnErrorKind(t *testing.T) {
 	for reason, kind := range map[string]backend.ErrorKind{
 		stowagev1alpha1.ReasonExhausted:       backend.Exhausted,
 		stowagev1alpha1.ReasonPathOutsideBase: backend.Invalid,
@@ -141,7 +141,7 @@ func TestAVolumeThatFoundNoRoomFollowsItsPodToAnotherNode(t *testing.T) {
 	_, _ = disks.Provision(t.Context(), request)
 
 	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
-		t.Errorf("it is asked of %s still", node)
+		t.Errorf("it is still requested on %s", node)
 	}
 }
 
@@ -256,7 +256,7 @@ func (c cluster) provisioned(volume *stowagev1alpha1.NodeVolume, status metav1.C
 }
 
 // runAgent plays the agents of all nodes until the test ends: it makes what is
-// asked for and lets go what is deleted.
+// requested and releases what is deleted.
 func (c cluster) runAgent(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -306,13 +306,13 @@ func expectError(t *testing.T, err error, kind backend.ErrorKind, text string) {
 	}
 }
 
-func TestWhatIsNotWantedAnyMoreIsNotWaitedFor(t *testing.T) {
+func TestAnUnwantedVolumeIsNotAwaited(t *testing.T) {
 	cluster, request := newCluster(t, Node("node-1")), backendtest.Request("1")
 	disks := cluster.open(t, LocalBackend("disks"))
 	request.Unwanted = true
-	// The call before may have been asked for this, and may still take effect.
+	// An earlier call may have requested this, and may still take effect.
 	if _, err := disks.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
-		t.Errorf("what nobody knows of gave %v", err)
+		t.Errorf("an unrequested volume gave %v", err)
 	}
 	_, err := disks.Provision(t.Context(), request)
 	expectError(t, err, backend.Invalid, "isn't made any further")
@@ -320,6 +320,6 @@ func TestWhatIsNotWantedAnyMoreIsNotWaitedFor(t *testing.T) {
 		t.Error("nothing goes on that its deletion doesn't end, but it is unfinished")
 	}
 	if err := disks.Delete(t.Context(), request.ID); !errors.Is(err, backend.InProgress) {
-		t.Errorf("its deletion gave %v", err)
+		t.Errorf("its deletion returned %v", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// condemned is a volume on node-1 whose agent was told to remove it, and hasn't begun.
-func condemned(t *testing.T) (cluster, backend.Backend, string) {
+// deleting is a volume on node-1 that is marked for deletion, and that its agent hasn't begun to remove.
+func deleting(t *testing.T) (cluster, backend.Backend, string) {
 	t.Helper()
 	cluster := newCluster(t, Node("node-1"))
 	disks, request := cluster.open(t, LocalBackend("disks")), backendtest.Request("1")
@@ -57,7 +57,7 @@ func (c cluster) reports(t *testing.T, ids ...string) *stowagev1alpha1.NodeDisk 
 }
 
 func TestAVolumeIsRetainedWhileItsAgentHasNotBegunToRemoveIt(t *testing.T) {
-	cluster, disks, id := condemned(t)
+	cluster, disks, id := deleting(t)
 	cluster.reports(t)
 
 	place, err := backend.Retain(t.Context(), disks, id)
@@ -70,12 +70,12 @@ func TestAVolumeIsRetainedWhileItsAgentHasNotBegunToRemoveIt(t *testing.T) {
 		t.Errorf("removeData is %v, the labels are %v", volume.Spec.RemoveData, volume.Labels)
 	}
 	if again, err := backend.Retain(t.Context(), disks, id); err != nil || again != place {
-		t.Errorf("asked again, it lies in %q, error %v", again, err)
+		t.Errorf("repeated, it is in %q, error %v", again, err)
 	}
 }
 
 func TestAnAgentOfAnOlderVersionMayHaveBegunToRemoveARetainedVolume(t *testing.T) {
-	cluster, disks, id := condemned(t)
+	cluster, disks, id := deleting(t)
 
 	place, err := backend.Retain(t.Context(), disks, id)
 
@@ -87,8 +87,8 @@ func TestAnAgentOfAnOlderVersionMayHaveBegunToRemoveARetainedVolume(t *testing.T
 	}
 }
 
-func TestAVolumeWhoseAgentBeganToRemoveItIsNotRetained(t *testing.T) {
-	cluster, disks, id := condemned(t)
+func TestAVolumeThatItsAgentBeganToRemoveIsNotRetained(t *testing.T) {
+	cluster, disks, id := deleting(t)
 	cluster.begin(t, "1")
 
 	_, err := backend.Retain(t.Context(), disks, id)
@@ -100,7 +100,7 @@ func TestAVolumeWhoseAgentBeganToRemoveItIsNotRetained(t *testing.T) {
 }
 
 func TestAVolumeIsNotRetainedByAReadFromBeforeItsAgentBegan(t *testing.T) {
-	cluster, _, id := condemned(t)
+	cluster, _, id := deleting(t)
 	before := cluster.volume(t, "1")
 	cluster.begin(t, "1")
 	late, err := local.Kind{Client: cluster, Live: showing{cluster, before}, Base: base}.Open(LocalBackend("disks"))
@@ -110,13 +110,13 @@ func TestAVolumeIsNotRetainedByAReadFromBeforeItsAgentBegan(t *testing.T) {
 
 	_, err = backend.Retain(t.Context(), late, id)
 
-	expectError(t, err, backend.InProgress, "looked at again")
+	expectError(t, err, backend.InProgress, "read again")
 	if volume := cluster.volume(t, "1"); !volume.Spec.RemoveData || volume.Labels[stowagev1alpha1.RetainedLabel] != "" {
 		t.Error("it was retained")
 	}
 }
 
-func TestALeaderThatReadBeforeItWasRetainedDoesNotCondemnAVolume(t *testing.T) {
+func TestAStaleLeaderDoesNotMarkARetainedVolumeForDeletion(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	disks, request := cluster.open(t, LocalBackend("disks")), backendtest.Request("1")
 	if _, err := disks.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
@@ -131,15 +131,15 @@ func TestALeaderThatReadBeforeItWasRetainedDoesNotCondemnAVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	expectError(t, late.Delete(t.Context(), request.ID), backend.InProgress, "looked at again")
+	expectError(t, late.Delete(t.Context(), request.ID), backend.InProgress, "read again")
 
 	if volume := cluster.volume(t, "1"); volume.Spec.RemoveData || !volume.DeletionTimestamp.IsZero() {
-		t.Error("it was condemned")
+		t.Error("it was marked for deletion")
 	}
 }
 
 func TestARetainedVolumeThatAnotherVolumeObjectStandsForIsRemovedWithIt(t *testing.T) {
-	cluster, disks, id := condemned(t)
+	cluster, disks, id := deleting(t)
 	if _, err := backend.Retain(t.Context(), disks, id); err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,22 +17,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-const (
-	// reportTime is how long a node's agent has to say how its disk is before that
-	// counts as a fault.
-	reportTime = time.Minute
-	// mostNamed is how many nodes a message names; the others are counted.
-	mostNamed = 5
-)
+// mostNamed is how many nodes a message names; the others are counted.
+const maxNamed = 5
 
-// forReading lists what is read and never changed, as the cache has it now. To wait for
-// it to have every volume that was asked for just before would hold up each of many that
-// are asked for at once; the agent, which knows, has those moved for which there is no
-// room.
-var forReading = []client.ListOption{client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
-
-// place is a node on which a volume could be made.
-type place struct {
+// candidate is a node on which a volume could be made.
+type candidate struct {
 	node string
 	// unready is 1 for a node that doesn't report Ready, else 0.
 	unready int
@@ -42,9 +29,9 @@ type place struct {
 	room int64
 }
 
-// places tells what room the nodes have whose disks are Ready, that with most of it
-// first. What was asked of a node counts, made or not, but for one volume.
-func (b *localBackend) places(ctx context.Context, nodes []corev1.Node, but string) ([]place, error) {
+// candidates returns the nodes with Ready disks and their room, most room first. All that was
+// requested on a node counts, made or not, except for one volume.
+func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, except string) ([]candidate, error) {
 	disks, err := b.disks(ctx)
 	if err != nil {
 		return nil, err
@@ -53,32 +40,32 @@ func (b *localBackend) places(ctx context.Context, nodes []corev1.Node, but stri
 	if err := b.Client.List(ctx, volumes, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
 		return nil, fmt.Errorf("listing the volumes of backend %s: %w", b.name, err)
 	}
-	asked, unmade := map[string]int64{}, map[string]int64{}
+	requested, unmade := map[string]int64{}, map[string]int64{}
 	for i := range volumes.Items {
 		volume := &volumes.Items[i]
-		if volume.Name == but {
+		if volume.Name == except {
 			continue
 		}
-		asked[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
+		requested[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
 		if !meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition) {
 			unmade[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
 		}
 	}
-	var places []place
+	var found []candidate
 	for _, node := range nodes {
 		disk := disks[node.Name]
 		if disk == nil || !meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
 			continue
 		}
-		// The agent's number is a moment old: it may not know yet what was asked of it.
+		// The agent's report is a moment old: it may not include the latest requests.
 		room := min(bytes(disk.Status.Available)-unmade[node.Name],
-			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-asked[node.Name])
-		places = append(places, place{node: node.Name, unready: unready(node), room: max(0, room)})
+			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-requested[node.Name])
+		found = append(found, candidate{node: node.Name, unready: unready(node), room: max(0, room)})
 	}
-	slices.SortFunc(places, func(a, b place) int {
+	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.unready, b.unready), cmp.Compare(b.room, a.room), cmp.Compare(a.node, b.node))
 	})
-	return places, nil
+	return found, nil
 }
 
 // disks are the NodeDisks of the backend, by node.
@@ -94,53 +81,24 @@ func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.N
 	return disks, nil
 }
 
-// checkDisks tells of the disks on which no volumes can be made.
-func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowagev1alpha1.NodeDisk) error {
-	var troubles []string
-	reported := false
-	for _, node := range nodes {
-		switch disk := disks[node.Name]; {
-		case disk != nil && isReported(disk):
-			reported = true
-			if ready := meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.ReadyCondition); ready.Status != metav1.ConditionTrue {
-				troubles = append(troubles, fmt.Sprintf("node %s: %s", node.Name, ready.Message))
-			}
-		case disk != nil && time.Since(disk.CreationTimestamp.Time) > reportTime:
-			troubles = append(troubles, fmt.Sprintf("node %s: its agent has not said how its disk is: see whether it runs", node.Name))
-		}
-	}
-	switch {
-	case len(troubles) > 0:
-		return backend.Unavailable.Errorf("%d of %d nodes can't make volumes: %s", len(troubles), len(nodes), named(troubles))
-	case !reported:
-		return backend.Unavailable.Errorf("waiting for the agents of the backend's %d nodes to say how their disks are", len(nodes))
-	default:
-		return nil
-	}
-}
-
-func isReported(disk *stowagev1alpha1.NodeDisk) bool {
-	return meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) != nil
-}
-
-// exhausted names the nodes that have too little room. How much each has stands in its
-// NodeDisk alone: the text is written to each claim that waits, again with each change.
-func exhausted(wanted resource.Quantity, places []place) error {
-	nodes := make([]string, 0, len(places))
-	for _, place := range places {
-		nodes = append(nodes, place.node)
+// exhausted names the nodes with too little room, without numbers. Each pending claim gets the
+// text, so a text with numbers would be written to all of them again with each change.
+func exhausted(capacity resource.Quantity, candidates []candidate) error {
+	nodes := make([]string, 0, len(candidates))
+	for _, each := range candidates {
+		nodes = append(nodes, each.node)
 	}
 	slices.Sort(nodes)
 	return backend.Exhausted.Errorf("none of %d nodes has room for %s (%s): delete claims, or add a node or a disk; "+
-		"kubectl get nodedisks shows what each has", len(places), wanted.String(), named(nodes))
+		"kubectl get nodedisks shows what each has", len(candidates), capacity.String(), joinFirst(nodes))
 }
 
-// named joins the first few of what may be thousands, and counts the rest.
-func named(all []string) string {
-	if len(all) <= mostNamed {
+// joinFirst joins the first few of what may be thousands, and counts the rest.
+func joinFirst(all []string) string {
+	if len(all) <= maxNamed {
 		return strings.Join(all, "; ")
 	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(all[:mostNamed], "; "), len(all)-mostNamed)
+	return fmt.Sprintf("%s; and %d more", strings.Join(all[:maxNamed], "; "), len(all)-maxNamed)
 }
 
 func bytes(quantity *resource.Quantity) int64 {

@@ -19,17 +19,17 @@ func asking(uid, size string) backend.Request {
 	return request
 }
 
-func TestAVolumeGoesToTheNodeWithMostRoomByWhatItsAgentSays(t *testing.T) {
+func TestAVolumeGoesToTheNodeThatReportsMostRoom(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"))
 	cluster.disk(t, "disks", "node-1", "100Gi", "10Gi")
 	cluster.disk(t, "disks", "node-2", "50Gi", "40Gi")
 	_, _ = cluster.openBare(t, LocalBackend("disks")).Provision(t.Context(), asking("1", "1Gi"))
 	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
-		t.Errorf("it was asked of %s", node)
+		t.Errorf("it was requested on %s", node)
 	}
 }
 
-func TestWhatWasAskedAMomentAgoTakesUpRoom(t *testing.T) {
+func TestAnUnmadeRequestTakesUpRoom(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"))
 	cluster.disk(t, "disks", "node-1", "100Gi", "10Gi")
 	cluster.disk(t, "disks", "node-2", "100Gi", "8Gi")
@@ -37,12 +37,12 @@ func TestWhatWasAskedAMomentAgoTakesUpRoom(t *testing.T) {
 	_, _ = disks.Provision(t.Context(), asking("1", "6Gi"))
 	_, _ = disks.Provision(t.Context(), asking("2", "6Gi"))
 	if first, second := cluster.volume(t, "1").Spec.NodeName, cluster.volume(t, "2").Spec.NodeName; first != "node-1" || second != "node-2" {
-		t.Errorf("they were asked of %s and %s", first, second)
+		t.Errorf("they were requested on %s and %s", first, second)
 	}
 	_, err := disks.Provision(t.Context(), asking("3", "6Gi"))
 	expectError(t, err, backend.Exhausted, "none of 2 nodes has room for 6Gi (node-1; node-2): delete claims")
 	if cluster.has(asking("3", "6Gi").ID) {
-		t.Error("it was asked for all the same")
+		t.Error("it was still requested")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestAVolumeThatFoundNoRoomGoesToTheNextNodeThatHas(t *testing.T) {
 	cluster.actAsAgent(t.Context())
 	_, _ = disks.Provision(t.Context(), asking("1", "6Gi"))
 	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
-		t.Errorf("it is asked of %s", node)
+		t.Errorf("it is requested on %s", node)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestABackendSaysWhichOfItsNodesCannotMakeVolumes(t *testing.T) {
 	expectError(t, disks.(backend.Prober).Probe(t.Context()), backend.Unavailable, "1 of 2 nodes can't make volumes: node node-1: mount the disk")
 	_, err := disks.Provision(t.Context(), asking("1", "1Gi"))
 	if node := cluster.volume(t, "1").Spec.NodeName; !errors.Is(err, backend.InProgress) || node != "node-2" {
-		t.Errorf("it was asked of %s: %v", node, err)
+		t.Errorf("it was requested on %s: %v", node, err)
 	}
 }
 

@@ -12,24 +12,14 @@ import (
 
 var _ backend.Remainer = (*localBackend)(nil)
 
-// unrecorded is a volume that an agent found on its disk, and that no NodeVolume had
-// then.
+// unrecorded is a volume that an agent found on its disk without a NodeVolume.
 type unrecorded struct {
 	stowagev1alpha1.UnrecordedVolume
 	node string
 	path stowagev1alpha1.AbsolutePath
 }
 
-// place is where its data lies.
-func (u unrecorded) place() string { return fmt.Sprintf("%s/%s on node %s", u.path, u.ID, u.node) }
-
-// held is what an audit is told of it. Its claim is named as far as that is known.
-func (u unrecorded) held() backend.Held {
-	return backend.Held{ID: u.ID, Claim: u.ClaimRef(), Node: u.node}
-}
-
-// unrecorded lists what the agents found. They are read live: after a restart a cache
-// would know of nothing.
+// unrecorded lists what the agents found. It reads live: after a restart a cache is empty.
 func (b *localBackend) unrecorded(ctx context.Context) ([]unrecorded, error) {
 	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := b.Live.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name}); err != nil {
@@ -48,7 +38,7 @@ func (b *localBackend) unrecorded(ctx context.Context) ([]unrecorded, error) {
 	return found, nil
 }
 
-// Remains tells where an agent found the data of a volume that has no NodeVolume.
+// Remains returns where an agent found the data of a volume that has no NodeVolume.
 func (b *localBackend) Remains(ctx context.Context, id string) (place string, err error) {
 	found, err := b.unrecorded(ctx)
 	if err != nil {
@@ -56,13 +46,13 @@ func (b *localBackend) Remains(ctx context.Context, id string) (place string, er
 	}
 	for _, volume := range found {
 		if volume.ID == id {
-			return volume.place(), nil
+			return fmt.Sprintf("%s/%s on node %s", volume.path, volume.ID, volume.node), nil
 		}
 	}
 	return "", nil
 }
 
-// retainUnrecorded needs no note: what has no NodeVolume is never removed.
+// retainUnrecorded writes nothing: data without a NodeVolume is never removed.
 func (b *localBackend) retainUnrecorded(ctx context.Context, id string) (place string, err error) {
 	place, err = b.Remains(ctx, id)
 	if err != nil || place != "" {

@@ -8,8 +8,8 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-func TestWhatAnAgentFoundWithoutANodeVolumeIsHeldThere(t *testing.T) {
-	cluster, disks, id := condemned(t)
+func TestDataWithoutANodeVolumeIsListedWithItsNode(t *testing.T) {
+	cluster, disks, id := deleting(t)
 	cluster.reports(t, "pvc-lost", id)
 
 	held, err := disks.(backend.Lister).List(t.Context())
@@ -25,7 +25,7 @@ func TestWhatAnAgentFoundWithoutANodeVolumeIsHeldThere(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentFoundIsNamedWithItsClaim(t *testing.T) {
+func TestUnrecordedDataIsListedWithItsClaim(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	disks, claim := cluster.open(t, LocalBackend("disks")), backendtest.Request("1").Claim
 	disk := cluster.reports(t, "pvc-1")
@@ -42,7 +42,7 @@ func TestWhatAnAgentFoundIsNamedWithItsClaim(t *testing.T) {
 	}
 }
 
-func TestDataWithoutANodeVolumeIsNotCalledGone(t *testing.T) {
+func TestDataWithoutANodeVolumeIsNotGone(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	disks := cluster.open(t, LocalBackend("disks"))
 	cluster.reports(t, "pvc-1")

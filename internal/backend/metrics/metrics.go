@@ -1,8 +1,7 @@
-// Package metrics counts what is asked of backends, how long they take, and what they hold.
+// Package metrics counts the calls to backends, how long they take, and what backends hold.
 //
-// The queue reports each call; the reconcilers report what they found out about a backend.
-// The manager serves the numbers with its other metrics. Nothing here decides anything or
-// calls a backend.
+// The queue reports each call; the reconcilers report the state of a backend. The manager serves
+// these metrics with its others. The package decides nothing and calls no backend.
 package metrics
 
 import (
@@ -14,12 +13,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Metrics are the numbers of all backends of a program. All methods can be called at once.
+// Metrics are those of all backends of a program. All methods can be called at once.
 type Metrics struct {
 	seconds       *prometheus.HistogramVec
 	orphans, lost *prometheus.GaugeVec
 	total, used   *prometheus.GaugeVec
-	strays        *prometheus.GaugeVec
+	dangling      *prometheus.GaugeVec
 	forced        *prometheus.CounterVec
 }
 
@@ -33,18 +32,18 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		seconds: seconds,
 		orphans: gauge("stowage_backend_orphans", "Volumes that a backend holds and that nothing in the cluster records, as the last audit found them."),
-		lost:    gauge("stowage_backend_lost_volumes", "Volume objects whose storage a backend doesn't hold any more, as the last audit found them."),
-		total:   gauge("stowage_backend_capacity_bytes", "What a backend can hold, as it said last."),
-		used:    gauge("stowage_backend_used_bytes", "What is taken of a backend's capacity, by whomever, as it said last."),
-		strays: gauge("stowage_backend_stray_attachments",
+		lost:    gauge("stowage_backend_lost_volumes", "Volume objects of which a backend does not hold the storage any more, as the last audit found them."),
+		total:   gauge("stowage_backend_capacity_bytes", "What a backend can hold, as it reported last."),
+		used:    gauge("stowage_backend_used_bytes", "How much of a backend's capacity is used, by Stowage or others, as it reported last."),
+		dangling: gauge("stowage_backend_stray_attachments",
 			"Volumes that are attached to a machine though no VolumeAttachment asks for it, as the last comparison found them."),
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stowage_backend_forced_detaches_total",
-			Help: "Volumes that were taken from a node which had not let go of them.",
+			Help: "Volumes that were detached from a node that had not released them.",
 		}, []string{"backend"}),
 	}
 	var problems []error
-	for _, collector := range []prometheus.Collector{m.seconds, m.orphans, m.lost, m.total, m.used, m.strays, m.forced} {
+	for _, collector := range []prometheus.Collector{m.seconds, m.orphans, m.lost, m.total, m.used, m.dangling, m.forced} {
 		problems = append(problems, registerer.Register(collector))
 	}
 	return m, errors.Join(problems...)
@@ -54,8 +53,8 @@ func gauge(name, help string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"backend"})
 }
 
-// Called counts a call to the backend of this name, how long it took, and what its error
-// means. Nil metrics count nothing.
+// Called counts a call to the backend of this name, its duration, and its error's kind. Nil metrics
+// count nothing.
 func (m *Metrics) Called(name, operation string, took time.Duration, err error) {
 	if m != nil {
 		m.seconds.WithLabelValues(name, operation, outcome(err)).Observe(took.Seconds())
@@ -79,25 +78,25 @@ func (m *Metrics) Audited(name string, orphans, lost int32) {
 	m.lost.WithLabelValues(name).Set(float64(lost))
 }
 
-// Filled sets what a backend can hold and holds.
+// Filled sets the size of a backend, and how much of it is used.
 func (m *Metrics) Filled(name string, space backend.Space) {
 	m.total.WithLabelValues(name).Set(float64(space.Total.Value()))
 	m.used.WithLabelValues(name).Set(float64(space.Used.Value()))
 }
 
 // Compared sets what the last comparison of attachments with a backend found.
-func (m *Metrics) Compared(name string, strays int) {
-	m.strays.WithLabelValues(name).Set(float64(strays))
+func (m *Metrics) Compared(name string, dangling int) {
+	m.dangling.WithLabelValues(name).Set(float64(dangling))
 }
 
-// Forced counts a volume that was taken from a node by force.
+// Forced counts a forced detach.
 func (m *Metrics) Forced(name string) { m.forced.WithLabelValues(name).Inc() }
 
-// Forget drops the numbers of a backend that is gone.
+// Forget drops the metrics of a backend that is gone.
 func (m *Metrics) Forget(name string) {
 	of := prometheus.Labels{"backend": name}
 	m.seconds.DeletePartialMatch(of)
-	for _, vector := range []*prometheus.GaugeVec{m.orphans, m.lost, m.total, m.used, m.strays} {
+	for _, vector := range []*prometheus.GaugeVec{m.orphans, m.lost, m.total, m.used, m.dangling} {
 		vector.Delete(of)
 	}
 	m.forced.Delete(of)

@@ -67,7 +67,7 @@ func TestCallsAreCountedByOutcome(t *testing.T) {
 	}
 }
 
-func TestWhatAnAuditFoundIsServed(t *testing.T) {
+func TestTheResultOfAnAuditIsServed(t *testing.T) {
 	registry, m := newMetrics(t)
 	m.Audited("disks", 2, 1)
 	found := map[string]float64{}

@@ -29,7 +29,7 @@ func TestOverAMountTheContractIsKept(t *testing.T) {
 	})
 }
 
-// hasVolume tells whether anything of a volume is on the share, seen from outside:
+// hasVolume reports whether anything of a volume is on the share, without the backend:
 // its directory, or what is ours.
 func (w *world) hasVolume(id string) bool {
 	for _, pattern := range []string{"*-" + id[len("pvc-"):], ".stowage/*/" + id + "*", ".stowage/*/*-" + id[len("pvc-"):]} {

@@ -13,7 +13,7 @@ const (
 	dropCall   = nfstest.DropCall
 )
 
-// faultAt spoils one call of a procedure: the nth.
+// faultAt makes a fault in the nth call of a procedure.
 func faultAt(procedure uint32, nth int, fault nfstest.Fault) func(nfstest.Call) nfstest.Fault {
 	seen := 0
 	return func(call nfstest.Call) nfstest.Fault {
@@ -41,7 +41,7 @@ func after(procedure uint32, nth int) func(nfstest.Call) nfstest.Fault {
 	}
 }
 
-// from spoils the nth call and all after it: the manager crashed, or the network.
+// from makes a fault in the nth call and all later ones: the manager crashed, or the network.
 func from(nth int, fault nfstest.Fault) func(nfstest.Call) nfstest.Fault {
 	return func(call nfstest.Call) nfstest.Fault {
 		switch {
@@ -55,10 +55,10 @@ func from(nth int, fault nfstest.Fault) func(nfstest.Call) nfstest.Fault {
 	}
 }
 
-// cutOffAnywhere runs an operation again and again, in a new world each time, that
+// interruptAnywhere runs an operation again and again, in a new world each time, that
 // is cut off before its first call, after it, before its second, and so on, until
 // it is through. What follows is done by another process.
-func cutOffAnywhere(t *testing.T, operate func(t *testing.T, w *world, spoil func()) error, follow func(t *testing.T, w *world)) {
+func interruptAnywhere(t *testing.T, operate func(t *testing.T, w *world, interrupt func()) error, follow func(t *testing.T, w *world)) {
 	t.Helper()
 	for when, fault := range map[string]nfstest.Fault{"before": nfstest.DropCall, "after": nfstest.LoseReply} {
 		through := false
@@ -75,10 +75,10 @@ func cutOffAnywhere(t *testing.T, operate func(t *testing.T, w *world, spoil fun
 	}
 }
 
-func TestAProvisionCutOffAnywhereIsResumed(t *testing.T) {
+func TestAProvisionInterruptedAnywhereIsResumed(t *testing.T) {
 	nested, request := template("{{namespace}}/{{name}}"), requestFor("a", "data", "1")
-	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
-		spoil()
+	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
+		interrupt()
 		_, err := w.open(t, nested).Provision(t.Context(), request)
 		return err
 	}, func(t *testing.T, w *world) {
@@ -89,9 +89,9 @@ func TestAProvisionCutOffAnywhereIsResumed(t *testing.T) {
 	})
 }
 
-func TestAProvisionCutOffAnywhereIsUndone(t *testing.T) {
-	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
-		spoil()
+func TestAProvisionInterruptedAnywhereIsUndone(t *testing.T) {
+	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
+		interrupt()
 		_, err := w.open(t).Provision(t.Context(), requestFor("a", "data", "1"))
 		return err
 	}, func(t *testing.T, w *world) {
@@ -100,19 +100,19 @@ func TestAProvisionCutOffAnywhereIsUndone(t *testing.T) {
 	})
 }
 
-func TestADeletionCutOffAnywhereIsEnded(t *testing.T) {
+func TestADeletionInterruptedAnywhereIsCompleted(t *testing.T) {
 	for end, kept := range map[stowagev1alpha1.NFSDeletion]string{
 		stowagev1alpha1.NFSDelete:  recordPath("pvc-2"),
 		stowagev1alpha1.NFSArchive: archived + "/a_data_pvc-1/deep/file",
 		stowagev1alpha1.NFSRetain:  "a-data-1/deep/file",
 	} {
 		t.Run(string(end), func(t *testing.T) {
-			cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+			interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
 				opened := w.open(t, onDelete(end))
 				mustProvision(t, opened, requestFor("a", "data", "1"))
 				mustProvision(t, opened, requestFor("b", "data", "2"))
 				w.put(t, "a-data-1/deep/file", "data")
-				spoil()
+				interrupt()
 				return opened.Delete(t.Context(), "pvc-1")
 			}, func(t *testing.T, w *world) {
 				must(t, w.open(t, onDelete(end)).Delete(t.Context(), "pvc-1"))
@@ -123,12 +123,12 @@ func TestADeletionCutOffAnywhereIsEnded(t *testing.T) {
 	}
 }
 
-func TestARetentionCutOffAnywhereIsEnded(t *testing.T) {
-	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+func TestARetentionInterruptedAnywhereIsCompleted(t *testing.T) {
+	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
 		opened := w.open(t)
 		mustProvision(t, opened, requestFor("a", "data", "1"))
 		w.put(t, "a-data-1/file", "data")
-		spoil()
+		interrupt()
 		_, err := opened.Retain(t.Context(), "pvc-1")
 		return err
 	}, func(t *testing.T, w *world) {

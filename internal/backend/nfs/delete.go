@@ -14,26 +14,28 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// removalSlice is how long one call removes files before it lets others work. The
-// next call goes on.
+// removalSlice is how long one call removes files before other calls can work. The next call
+// continues.
 const removalSlice = 5 * time.Second
 
-// delete does to a volume what the spec says. What was begun is in the record, so
-// that a later call ends it in the same way.
+// Delete removes, archives or retains the directory, as the spec says.
+func (b *nfsBackend) Delete(ctx context.Context, id string) error {
+	_, err := onShare(ctx, b, "deleting volume "+id, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, b.delete(ctx, root, id)
+	})
+	return err
+}
+
+// delete treats a volume as the spec says. The record says how it began, so a later call completes
+// it in the same way.
 func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error {
-	if !validID.MatchString(id) {
-		return backend.Conflict.Errorf("%q is no id of a volume: nothing is removed for it", id)
-	}
-	found, err := findRecord(ctx, root, id)
+	found, err := b.ownRecord(ctx, root, id)
 	if err != nil || found == nil {
-		return err
-	}
-	if err := b.checkOwner(found); err != nil {
 		return err
 	}
 	until := time.Now().Add(b.share.Slice)
 	if found.Deletion == "" {
-		if err := b.condemn(ctx, root, found, until); err != nil {
+		if err := b.beginDeletion(ctx, root, found, until); err != nil {
 			return err
 		}
 	}
@@ -41,16 +43,16 @@ func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error
 	case stowagev1alpha1.NFSArchive:
 		return b.archive(ctx, root, *found)
 	case stowagev1alpha1.NFSRetain:
-		// It keeps its place: no other volume may come to lie in it.
+		// The reservation stays: no other volume may get the directory.
 		return keepRecord(ctx, root, id, retained+"/"+id+recordSuffix)
 	default:
 		return b.remove(ctx, root, *found, until)
 	}
 }
 
-// condemn decides what becomes of a volume, and writes it down. If its files can't
-// be removed, nothing is begun.
-func (b *nfsBackend) condemn(ctx context.Context, root tree.Dir, volume *record, until time.Time) error {
+// beginDeletion decides how a volume is deleted, and records it. If the files can't be removed, it
+// begins nothing.
+func (b *nfsBackend) beginDeletion(ctx context.Context, root tree.Dir, volume *record, until time.Time) error {
 	holder, err := markAt(ctx, root, volume.Directory)
 	if err != nil {
 		return err
@@ -61,8 +63,8 @@ func (b *nfsBackend) condemn(ctx context.Context, root tree.Dir, volume *record,
 		err = b.checkRemovable(ctx, root, *volume, until)
 	}
 	if err == nil {
-		// First: what is left of it then would be left for good.
-		err = tree.RemoveFile(ctx, root, lookPath(volume.ID))
+		// Before the record changes: a later call would not look for this file any more.
+		err = tree.RemoveFile(ctx, root, inspectionPath(volume.ID))
 	}
 	if err != nil {
 		return err
@@ -71,8 +73,8 @@ func (b *nfsBackend) condemn(ctx context.Context, root tree.Dir, volume *record,
 	return writeRecord(ctx, root, *volume)
 }
 
-// checkUnmarked refuses to forget a volume whose directory is there and bears no
-// mark. A crash between record and mark leaves no directory.
+// checkUnmarked refuses to forget a volume if its directory exists without a mark. A crash between
+// record and mark leaves no directory.
 func checkUnmarked(ctx context.Context, root tree.Dir, volume record) error {
 	there, err := tree.Exists(ctx, root, volume.Directory)
 	if err != nil || !there {
@@ -83,23 +85,23 @@ func checkUnmarked(ctx context.Context, root tree.Dir, volume record) error {
 		volume.Directory, directories, volume.Directory, volume.mark())
 }
 
-// checkRemovable looks through a volume whose server doesn't let us act as root.
+// checkRemovable inspects a volume if the server maps root to another user.
 func (b *nfsBackend) checkRemovable(ctx context.Context, root tree.Dir, volume record, until time.Time) error {
 	self, err := tree.Lookup(ctx, root, recordPath(volume.ID))
 	if err != nil || self.UID == 0 {
 		return err
 	}
-	looking := &inspect.Inspection{
-		File: lookPath(volume.ID), Aside: aside + "/" + volume.ID,
+	inspection := &inspect.Inspection{
+		File: inspectionPath(volume.ID), Aside: temporary + "/" + volume.ID,
 		Of: volume.mark() + "/" + volume.Directory, Self: self.UID, Until: until,
 	}
-	err = tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error { return looking.Through(ctx, root, dir) })
+	err = tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error { return inspection.Run(ctx, root, dir) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, fs.ErrPermission):
 		return backend.Unavailable.Errorf("directory %s can't be removed, and nothing of it was: the server makes user %d of root, "+
-			"who isn't allowed to: export the share with no_root_squash, remove the files by hand, or set nfs.onDelete to Archive or Retain: %w",
+			"which isn't allowed to: export the share with no_root_squash, remove the files by hand, or set nfs.onDelete to Archive or Retain: %w",
 			volume.Directory, self.UID, err)
 	case backend.KindOf(err) != "":
 		return fmt.Errorf("directory %s: %w", volume.Directory, err)
@@ -107,7 +109,7 @@ func (b *nfsBackend) checkRemovable(ctx context.Context, root tree.Dir, volume r
 	return err
 }
 
-// remove takes the directory out of sight, then removes it, then what was ours.
+// remove moves the directory away, then removes it, then its reservation and its record.
 func (b *nfsBackend) remove(ctx context.Context, root tree.Dir, volume record, until time.Time) error {
 	if err := moveAway(ctx, root, volume, deleting+"/"+volume.ID); err != nil {
 		return err
@@ -119,34 +121,34 @@ func (b *nfsBackend) remove(ctx context.Context, root tree.Dir, volume record, u
 	if err != nil {
 		return fmt.Errorf("removing the files of directory %s: %w", volume.Directory, err)
 	}
-	if err := release(ctx, root, volume); err != nil {
+	if err := releaseDirectory(ctx, root, volume); err != nil {
 		return err
 	}
 	return tree.RemoveFile(ctx, root, recordPath(volume.ID))
 }
 
-// archive keeps the directory and the record, under a name that says whose it was
-// and that no other volume can have.
+// archive keeps the directory and the record, under a name that includes the claim's name and that
+// no other volume can have.
 func (b *nfsBackend) archive(ctx context.Context, root tree.Dir, volume record) error {
 	kept := archived + "/" + archiveName(volume)
 	if err := moveAway(ctx, root, volume, kept); err != nil {
 		return err
 	}
-	if err := release(ctx, root, volume); err != nil {
+	if err := releaseDirectory(ctx, root, volume); err != nil {
 		return err
 	}
 	return keepRecord(ctx, root, volume.ID, kept+recordSuffix)
 }
 
-// archiveName is <namespace>_<name>_<id>, cut to what file systems take.
+// archiveName is <namespace>_<name>_<id>, truncated to what file systems allow.
 func archiveName(volume record) string {
-	prefix := unwanted.ReplaceAllString(volume.Claim.Namespace+"_"+volume.Claim.Name, "_")
+	prefix := unsafeChars.ReplaceAllString(volume.Claim.Namespace+"_"+volume.Claim.Name, "_")
 	room := maxPart - len(recordSuffix) - len(volume.ID) - 1
 	return strings.TrimLeft(prefix[:min(len(prefix), room)], ".") + "_" + volume.ID
 }
 
-// moveAway moves the volume's directory to a path that is its alone, if it is its
-// own and still there. If it was moved before, what has its name now is another's.
+// moveAway moves the volume's directory to a path of its own, if the directory is reserved for the
+// volume and still there. After an earlier move, a directory with the old name is another volume's.
 func moveAway(ctx context.Context, root tree.Dir, volume record, to string) error {
 	mine, err := isReserved(ctx, root, volume)
 	if err != nil || !mine {
@@ -166,16 +168,16 @@ func moveAway(ctx context.Context, root tree.Dir, volume record, to string) erro
 		err = tree.Move(ctx, root, volume.Directory, to)
 	}
 	if err != nil {
-		return fmt.Errorf("moving directory %s out of sight: %w", volume.Directory, err)
+		return fmt.Errorf("moving directory %s away: %w", volume.Directory, err)
 	}
 	return nil
 }
 
-// keepRecord moves a volume's record out of those that are in use.
+// keepRecord moves a volume's record away from those in use.
 func keepRecord(ctx context.Context, root tree.Dir, id, to string) error {
 	err := tree.Move(ctx, root, recordPath(id), to)
 	if err != nil {
-		return fmt.Errorf("putting the record of volume %s aside: %w", id, err)
+		return fmt.Errorf("keeping the record of volume %s: %w", id, err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestAnArchivedVolumeIsKeptUnderANameOfItsOwn(t *testing.T) {
 	mustProvision(t, opened, requestFor("a", "data", "3"))
 }
 
-func TestARetainedVolumeKeepsItsPlace(t *testing.T) {
+func TestARetainedVolumeKeepsItsDirectory(t *testing.T) {
 	w := newWorld(t)
 	opened := w.open(t, template("{{namespace}}-{{name}}"), onDelete(stowagev1alpha1.NFSRetain))
 	mustProvision(t, opened, requestFor("a", "data", "1"))
@@ -95,9 +95,9 @@ func TestWhatTakesTheNameOfADirectoryBeingRemovedStays(t *testing.T) {
 	}
 	w.proxy.Plan(nil)
 	w.mustLack(t, "a-data-1")
-	w.put(t, "a-data-1/strangers", "data")
+	w.put(t, "a-data-1/others", "data")
 	must(t, opened.Delete(t.Context(), "pvc-1"))
-	w.mustHave(t, "a-data-1/strangers")
+	w.mustHave(t, "a-data-1/others")
 	w.mustLack(t, deleting+"/pvc-1", recordPath("pvc-1"))
 }
 
@@ -111,7 +111,7 @@ func TestARecordThatLeadsElsewhereRemovesNothing(t *testing.T) {
 		"to the whole share":     {`"directory": ""`, backend.Invalid},
 		"to what is ours":        {`"directory": ".stowage"`, backend.Invalid},
 		"to a neighbour":         {`"directory": "b-data-2"`, ""},
-		"to what is nobody's":    {`"directory": "photos"`, backend.Conflict},
+		"to an unowned folder":   {`"directory": "photos"`, backend.Conflict},
 		"behind a link":          {`"directory": "link/data"`, backend.Conflict},
 		"to a link":              {`"directory": "link"`, backend.Conflict},
 		"above a neighbour":      {`"directory": "nested"`, backend.Conflict},
@@ -187,14 +187,14 @@ func TestAVolumeWithManyFilesIsRemovedInSlices(t *testing.T) {
 	}
 }
 
-func TestListingTellsWhatIsOursAlone(t *testing.T) {
+func TestOnlyOwnVolumesAreListed(t *testing.T) {
 	w := newWorld(t)
 	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
 	mustProvision(t, w.openAs(t, newKind(t, otherCluster, "")), requestFor("a", "data", "2"))
 	w.put(t, recordPath("pvc-3"), "no JSON")
 	held, err := w.open(t).List(t.Context())
 	if len(held) != 1 || err != nil || held[0].ID != "pvc-1" || held[0].Claim.Name != "data" {
-		t.Errorf("it tells of %v, %v", held, err)
+		t.Errorf("it lists %v, %v", held, err)
 	}
 }
 

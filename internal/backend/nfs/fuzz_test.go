@@ -107,7 +107,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add("fd00::7", "/srv/../etc", "a,b=c;d", "1777")
 	f.Add(strings.Repeat("a", 100_000), "/", strings.Repeat("o,", 100_000), strings.Repeat("7", 100_000))
 	f.Fuzz(func(t *testing.T, host, share, options, mode string) {
-		checked, err := settingsOf(backend.Recycling{Server: host, Path: share, MountOptions: []string{options}})
+		checked, err := settingsForRecycling(backend.Recycling{Server: host, Path: share, MountOptions: []string{options}})
 		mustBeShort(t, err)
 		if err == nil && (path.Clean(checked.path) != checked.path || strings.ContainsAny(checked.nodeOptions(), " \t\n\\\"'") || checked.server == "") {
 			t.Errorf("%q of %q with %q is taken", checked.path, checked.server, checked.nodeOptions())
@@ -117,7 +117,7 @@ func FuzzSettings(f *testing.F) {
 }
 
 // A claim's owner writes labels and annotations, of up to 256 KiB.
-func TestWhatAUserWroteIsCutInMessages(t *testing.T) {
+func TestTextOfUsersIsShortenedInMessages(t *testing.T) {
 	long := strings.Repeat("../", 10*(256<<10)/3)
 	request := requestFor("a", "data", "1")
 	request.Annotations = map[string]string{"k": long}

@@ -74,30 +74,30 @@ func testGanesha(t *testing.T, exports string) {
 		g.spec.Server = "::1"
 		must(t, g.open(t).Probe(t.Context()))
 	}))
-	t.Run("a directory is given away", on(testGivenAway))
+	t.Run("a directory gets an owner", on(testOwned))
 	t.Run("a tree goes with its volume", on(testTreeRemoved))
 	t.Run("a deletion stops at a mount", on(testStopsAtMount))
 	t.Run("an archive is kept", on(testArchived))
 	t.Run("a recycled directory is empty", on(testRecycled))
 	t.Run("recycling stops at a mount", on(testRecyclingStopsAtMount))
-	t.Run("who recycles late removes nothing of the next claim's", on(func(t *testing.T, g ganesha) { testLate(t, g.world) }))
+	t.Run("a stale caller removes nothing of the next claim", on(func(t *testing.T, g ganesha) { testLate(t, g.world) }))
 	t.Run("where root is squashed nothing is half recycled", func(t *testing.T) {
 		testRecyclingSquashed(t, newShare(t, exports, nfstest.Squashed, "scratch"))
 	})
 	t.Run("a share replaced is opened anew", on(testReplaced))
 	t.Run("a full share says so", on(testFull))
-	t.Run("a server that freezes is given up", on(testFrozen))
+	t.Run("calls to a frozen server end", on(testFrozen))
 	t.Run("where root is squashed nothing is half deleted", func(t *testing.T) { testSquashed(t, newShare(t, exports, nfstest.Squashed, "")) })
-	t.Run("where root is squashed a look goes on where it was", func(t *testing.T) {
+	t.Run("with squashed root an inspection continues where it was", func(t *testing.T) {
 		testSquashedInSlices(t, newShare(t, exports, nfstest.Squashed, ""))
 	})
-	t.Run("the probe tells of a squashed root", func(t *testing.T) {
+	t.Run("the probe reports a squashed root", func(t *testing.T) {
 		expectProbe(t, newShare(t, exports, nfstest.Squashed, ""), "no_root_squash")
 	})
-	t.Run("the probe tells of a read-only share", func(t *testing.T) {
+	t.Run("the probe reports a read-only share", func(t *testing.T) {
 		expectProbe(t, newShare(t, exports, nfstest.Fixed, ""), "export it with rw")
 	})
-	t.Run("the probe tells of a share that isn't exported", func(t *testing.T) {
+	t.Run("the probe reports a share that isn't exported", func(t *testing.T) {
 		expectProbe(t, newShare(t, exports, "other", ""), "add it to the server's exports")
 	})
 }
@@ -133,7 +133,7 @@ func expectProbe(t *testing.T, w *world, advice string) {
 	}
 }
 
-func testGivenAway(t *testing.T, g ganesha) {
+func testOwned(t *testing.T, g ganesha) {
 	g.spec.Access = stowagev1alpha1.NFSAccess{UID: 1000, GID: 2000, Mode: "2770"}
 	mustProvision(t, g.open(t), requestFor("a", "data", "1"))
 	stat := syscall.Stat_t{}
@@ -226,10 +226,10 @@ func testFrozen(t *testing.T, g ganesha) {
 	must(t, g.server.Thaw(), opened.Delete(t.Context(), "pvc-1"))
 }
 
-// testSquashedInSlices has a look go on, one entry with each call, and end with what is
+// testSquashedInSlices continues an inspection, one entry with each call, and ends with what is
 // refused; when that is mended, it goes on there.
 func testSquashedInSlices(t *testing.T, w *world) {
-	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Nobody, GID: nfstest.Nobody, Mode: "0777"}
+	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Anonymous, GID: nfstest.Anonymous, Mode: "0777"}
 	opened := w.open(t)
 	opened.share.Slice = 0
 	mustProvision(t, opened, requestFor("a", "slices", "2"))
@@ -237,7 +237,9 @@ func testSquashedInSlices(t *testing.T, w *world) {
 	for i := range 20 {
 		w.put(t, fmt.Sprintf("a-slices-2/%d/deep/file", i), "data")
 	}
-	must(t, filepath.WalkDir(volume, func(path string, _ fs.DirEntry, _ error) error { return os.Chown(path, nfstest.Nobody, nfstest.Nobody) }))
+	must(t, filepath.WalkDir(volume, func(path string, _ fs.DirEntry, _ error) error {
+		return os.Chown(path, nfstest.Anonymous, nfstest.Anonymous)
+	}))
 	must(t, os.Chown(filepath.Join(volume, "7", "deep"), 1000, 1000))
 	end := func() (slices int, err error) {
 		err = backend.InProgress
@@ -255,29 +257,29 @@ func testSquashedInSlices(t *testing.T, w *world) {
 	for i := range 20 {
 		w.mustHave(t, fmt.Sprintf("a-slices-2/%d/deep/file", i))
 	}
-	must(t, os.Chown(filepath.Join(volume, "7", "deep"), nfstest.Nobody, nfstest.Nobody))
+	must(t, os.Chown(filepath.Join(volume, "7", "deep"), nfstest.Anonymous, nfstest.Anonymous))
 	_, err = end()
 	must(t, err)
-	w.mustLack(t, "a-slices-2", deleting+"/pvc-2", lookPath("pvc-2"))
+	w.mustLack(t, "a-slices-2", deleting+"/pvc-2", inspectionPath("pvc-2"))
 }
 
 func testSquashed(t *testing.T, w *world) {
-	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Nobody, GID: nfstest.Nobody, Mode: "0777"}
+	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Anonymous, GID: nfstest.Anonymous, Mode: "0777"}
 	opened := w.open(t)
 	must(t, opened.Probe(t.Context()))
 	mustProvision(t, opened, requestFor("a", "data", "1"))
-	w.put(t, "a-data-1/of-nobody/file", "data")
+	w.put(t, "a-data-1/of-anonymous/file", "data")
 	w.put(t, "a-data-1/of-a-pod/file", "data")
-	ofNobody, ofPod := filepath.Join(w.folder, "a-data-1", "of-nobody"), filepath.Join(w.folder, "a-data-1", "of-a-pod")
-	must(t, os.Chown(ofNobody, nfstest.Nobody, nfstest.Nobody), os.Chown(ofPod, 1000, 1000))
+	ofAnonymous, ofPod := filepath.Join(w.folder, "a-data-1", "of-anonymous"), filepath.Join(w.folder, "a-data-1", "of-a-pod")
+	must(t, os.Chown(ofAnonymous, nfstest.Anonymous, nfstest.Anonymous), os.Chown(ofPod, 1000, 1000))
 
 	err := opened.Delete(t.Context(), "pvc-1")
 
 	if !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "nothing of it was") {
 		t.Errorf("deleting ended with %v", err)
 	}
-	w.mustHave(t, "a-data-1/of-nobody/file", "a-data-1/of-a-pod/file")
-	must(t, os.Chown(ofPod, nfstest.Nobody, nfstest.Nobody))
+	w.mustHave(t, "a-data-1/of-anonymous/file", "a-data-1/of-a-pod/file")
+	must(t, os.Chown(ofPod, nfstest.Anonymous, nfstest.Anonymous))
 	must(t, opened.Delete(t.Context(), "pvc-1"))
 	w.mustLack(t, "a-data-1", deleting+"/pvc-1")
 }

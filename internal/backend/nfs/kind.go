@@ -18,10 +18,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// usual limits: a server answers in milliseconds, and removes files for a while.
-var usual = nfsshare.Limits{Call: 10 * time.Second, Operation: time.Minute, Turn: 30 * time.Second, Parallel: 16}
+// defaultLimits suit a server that answers in milliseconds, and takes a while to remove files.
+var defaultLimits = nfsshare.Limits{Call: 10 * time.Second, Operation: time.Minute, SlotWait: 30 * time.Second, Parallel: 16}
 
-// Kind makes NFS backends, and keeps what they share: connections, and turns.
+// Kind makes NFS backends, and keeps what they share: connections and slots.
 type Kind struct {
 	cluster types.UID
 	mounts  string
@@ -43,7 +43,7 @@ type endpoint struct {
 // mounted under the backend's name; the others are reached by nfs3.
 func NewKind(cluster types.UID, mounts string) *Kind {
 	return &Kind{
-		cluster: cluster, mounts: mounts, limits: usual,
+		cluster: cluster, mounts: mounts, limits: defaultLimits,
 		servers: map[string]*nfsshare.Server{}, clients: map[endpoint]*nfs3.Client{},
 	}
 }
@@ -54,7 +54,7 @@ func (*Kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.NFSType
 // Open makes the backend of one StorageBackend object.
 func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	if k.cluster == "" {
-		return nil, backend.Unavailable.Errorf("the identity of this cluster isn't known, so that volumes can't be told from those of others: " +
+		return nil, backend.Unavailable.Errorf("the identity of this cluster isn't known, so volumes can't be distinguished from those of others: " +
 			"let the manager read the namespace kube-system")
 	}
 	spec, err := settingsFrom(*object.Spec.NFS)
@@ -77,7 +77,7 @@ func (k *Kind) share(name string, spec settings) *nfsshare.Share {
 	return opened
 }
 
-// server is the one that all backends on it share.
+// server is shared by all backends on it.
 func (k *Kind) server(name string) *nfsshare.Server {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -97,8 +97,8 @@ func (k *Kind) client(spec settings) *nfs3.Client {
 	return k.clients[at]
 }
 
-// isThere tells whether a folder has an entry of a name. It doesn't look at the
-// entry: if that is a mount, a silent server would keep it waiting.
+// isThere reports whether a folder has an entry with a name. It doesn't stat the entry: if that is a
+// mount, the call would wait for a silent server.
 func isThere(folder, name string) bool {
 	entries, err := os.ReadDir(folder)
 	return err == nil && slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return entry.Name() == name })

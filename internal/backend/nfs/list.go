@@ -16,19 +16,38 @@ import (
 const (
 	// maxPage is how many records one call reads.
 	maxPage = 5000
-	// listings is how often the directory of records is listed, where a server can't go
-	// on because volumes come and go.
+	// listings is how often the directory of records is listed, if a server can't continue because
+	// volumes come and go.
 	listings = 5
 )
 
-// listed is a page of what is recorded, and where the next one begins: "" for nowhere.
+// listed is a page of volumes, and the id after which the next page begins: "" after the last.
 type listed struct {
 	held []backend.Held
 	next string
 }
 
-// listAfter reads the records that come after an id, and keeps this backend's. Each page
-// lists all names: what comes and goes between two pages moves none from one to the other.
+// List returns the volumes that are recorded as this backend's.
+func (b *nfsBackend) List(ctx context.Context) (held []backend.Held, err error) {
+	for after := ""; ; {
+		page, next, err := b.ListAfter(ctx, after)
+		if held = append(held, page...); err != nil || next == "" {
+			return held, err
+		}
+		after = next
+	}
+}
+
+// ListAfter reads records until the time slice ends, at least one.
+func (b *nfsBackend) ListAfter(ctx context.Context, id string) (page []backend.Held, next string, err error) {
+	read, err := onShare(ctx, b, "listing volumes", func(ctx context.Context, root tree.Dir) (listed, error) {
+		return b.listAfter(ctx, root, id, time.Now().Add(b.share.Slice))
+	})
+	return read.held, read.next, err
+}
+
+// listAfter reads the records after an id, and keeps this backend's. Each page lists all names, so
+// volumes that come and go between two pages move no other volume to another page.
 func (b *nfsBackend) listAfter(ctx context.Context, root tree.Dir, after string, until time.Time) (page listed, err error) {
 	err = tree.Within(ctx, root, volumes, func(dir tree.Dir) error {
 		ids, more, err := idsAfter(ctx, dir, after)
@@ -52,8 +71,8 @@ func (b *nfsBackend) listAfter(ctx context.Context, root tree.Dir, after string,
 	return page, err
 }
 
-// addTo reads a record. One that can't be read is nobody's, as Delete says of it; another
-// was removed meanwhile.
+// addTo adds the volume of a record to a page. It leaves out records that are damaged or were
+// removed meanwhile.
 func (b *nfsBackend) addTo(ctx context.Context, dir tree.Dir, id string, page *listed) error {
 	found, err := readRecord(ctx, dir, id)
 	switch {
@@ -67,8 +86,8 @@ func (b *nfsBackend) addTo(ctx context.Context, dir tree.Dir, id string, page *l
 	return nil
 }
 
-// isNoRecord reports whether what has a record's name is a directory or a link, or too
-// long. Not so a file that may not be read: that is no answer.
+// isNoRecord reports whether a record's name is that of a directory or a link, or of a file that is
+// too long. A file without read permission may be a record.
 func isNoRecord(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.EINVAL, syscall.EISDIR, syscall.ELOOP, syscall.EFBIG} {
 		if errors.Is(err, errno) {
@@ -78,8 +97,7 @@ func isNoRecord(err error) bool {
 	return false
 }
 
-// idsAfter are the first ids after one that have records, in order, and whether there are
-// more.
+// idsAfter returns the first ids with records after an id, in order, and whether there are more.
 func idsAfter(ctx context.Context, dir tree.Dir, after string) (ids []string, more bool, err error) {
 	for range listings {
 		ids, more, err = listIDs(ctx, dir, after)

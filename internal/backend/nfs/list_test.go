@@ -48,7 +48,7 @@ func readPages(t *testing.T, opened *nfsBackend, meanwhile func(page int)) (ids 
 	return nil, 0
 }
 
-func TestMoreRecordsThanACallHasTimeForAreListedInPages(t *testing.T) {
+func TestManyRecordsAreListedInPages(t *testing.T) {
 	w := newWorld(t)
 	opened := w.open(t)
 	var all []string
@@ -62,7 +62,7 @@ func TestMoreRecordsThanACallHasTimeForAreListedInPages(t *testing.T) {
 	ids, pages := readPages(t, opened, func(int) { w.proxy.Plan(atMost(50)) })
 
 	if !slices.Equal(ids, all) || pages < 10 {
-		t.Errorf("%d pages tell of %v", pages, ids)
+		t.Errorf("%d pages list %v", pages, ids)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestWhatStaysIsOnAPageWhateverComesAndGoesBetweenThem(t *testing.T) {
 		}
 	}
 	if sorted := slices.Clone(ids); !slices.IsSorted(ids) || len(slices.Compact(sorted)) != len(ids) {
-		t.Errorf("the pages tell of %v", ids)
+		t.Errorf("the pages list %v", ids)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestAPageHasNoMoreRecordsThanFitInMemory(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRecordHoldsNoListingUp(t *testing.T) {
+func TestAnInvalidRecordDoesNotStopAListing(t *testing.T) {
 	w := newWorld(t)
 	w.record(t, idOf(1), idOf(9))
 	w.put(t, recordPath(idOf(2)), strings.Repeat("[", 10*maxRecord))
@@ -134,6 +134,6 @@ func TestWhatIsNoRecordHoldsNoListingUp(t *testing.T) {
 	w.put(t, recordPath(idOf(5)), "")
 	held, err := w.open(t).List(t.Context())
 	if len(held) != 2 || err != nil || held[1] != (backend.Held{ID: idOf(9), Claim: held[1].Claim}) {
-		t.Errorf("it tells of %v, %v", held, err)
+		t.Errorf("it lists %v, %v", held, err)
 	}
 }

@@ -14,19 +14,31 @@ import (
 
 const (
 	trialPrefix = "probe-"
-	// leftAfter is the age at which what lies aside was left there by a crash.
+	// leftAfter is the age from which a temporary entry counts as left by a crash.
 	leftAfter = time.Hour
-	// maxSwept is how many entries a probe looks at there. What it removes makes room for
-	// the next probe to look further.
+	// maxSwept is how many temporary entries a probe reads. The next probe reads further, because
+	// this one removes some.
 	maxSwept = 1000
 )
+
+// Probe tries on the share what a volume needs.
+func (b *nfsBackend) Probe(ctx context.Context) error {
+	_, err := onShare(ctx, b, "trying the share", func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, b.probe(ctx, root)
+	})
+	if err != nil && backend.KindOf(err) == "" {
+		// Whether the trial took effect or not, no volume can be made now.
+		return backend.Unavailable.Errorf("%w", err)
+	}
+	return err
+}
 
 // probe makes a directory as for a volume, and removes it.
 func (b *nfsBackend) probe(ctx context.Context, root tree.Dir) error {
 	if err := ensureOurs(ctx, root); err != nil {
 		return err
 	}
-	return tree.Within(ctx, root, aside, func(dir tree.Dir) error {
+	return tree.Within(ctx, root, temporary, func(dir tree.Dir) error {
 		now, err := b.try(ctx, dir)
 		if err != nil {
 			return err
@@ -62,15 +74,15 @@ func (b *nfsBackend) try(ctx context.Context, dir tree.Dir) (now time.Time, err 
 	return now, err
 }
 
-// sweep removes what crashes left aside.
+// sweep removes temporary entries that crashes left.
 func sweep(ctx context.Context, dir tree.Dir, before time.Time) error {
-	looked := 0
+	read := 0
 	for entry, err := range dir.List(ctx, tree.Cursor{}) {
 		if err != nil {
 			return err
 		}
-		looked++
-		if looked > maxSwept {
+		read++
+		if read > maxSwept {
 			return nil
 		}
 		info, err := dir.Lookup(ctx, entry.Name)

@@ -21,15 +21,15 @@ func TestAShareThatServesIsFoundToServe(t *testing.T) {
 	for range 2 {
 		must(t, w.open(t).Probe(t.Context()))
 	}
-	if left, err := os.ReadDir(filepath.Join(w.folder, aside)); len(left) > 0 || err != nil {
+	if left, err := os.ReadDir(filepath.Join(w.folder, temporary)); len(left) > 0 || err != nil {
 		t.Errorf("the trial left %v, %v", left, err)
 	}
 }
 
 func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 	for name, test := range map[string]struct {
-		spoil  func(w *world)
-		advice string
+		interrupt func(w *world)
+		advice    string
 	}{
 		"an export that isn't there": {func(w *world) { w.spec.Path = "/exports/other" }, "add it to the server's exports"},
 		"a server that is stopped":   {func(w *world) { w.proxy.Close() }, "can't be reached"},
@@ -48,7 +48,7 @@ func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			test.spoil(w)
+			test.interrupt(w)
 			err := w.open(t).Probe(t.Context())
 			if !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), test.advice) {
 				t.Errorf("the probe says: %v", err)
@@ -57,7 +57,7 @@ func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 	}
 }
 
-func TestTheProbeSaysThatTheServerMakesSomebodyElseOfRoot(t *testing.T) {
+func TestTheProbeReportsASquashedRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: the server gives files away")
 	}
@@ -68,7 +68,7 @@ func TestTheProbeSaysThatTheServerMakesSomebodyElseOfRoot(t *testing.T) {
 		t.Errorf("the probe says: %v", err)
 	}
 	asSquashed := func(spec *stowagev1alpha1.NFSBackend) {
-		spec.Access.UID, spec.Access.GID = nfstest.Nobody, nfstest.Nobody
+		spec.Access.UID, spec.Access.GID = nfstest.Anonymous, nfstest.Anonymous
 	}
 	must(t, w.open(t, asSquashed).Probe(t.Context()))
 }
@@ -90,18 +90,18 @@ func TestNothingIsWrittenWhereAShareShouldBeMounted(t *testing.T) {
 	}
 }
 
-func TestWhatCrashesLeftAsideIsSweptOnceItIsOld(t *testing.T) {
+func TestTemporaryEntriesAreSweptOnceTheyAreOld(t *testing.T) {
 	w := newWorld(t)
-	w.put(t, aside+"/pvc-1-old", "half a record")
-	w.put(t, aside+"/pvc-1-new", "half a record")
-	must(t, os.MkdirAll(filepath.Join(w.folder, aside, trialPrefix+"old"), 0o755))
+	w.put(t, temporary+"/pvc-1-old", "half a record")
+	w.put(t, temporary+"/pvc-1-new", "half a record")
+	must(t, os.MkdirAll(filepath.Join(w.folder, temporary, trialPrefix+"old"), 0o755))
 	before := time.Now().Add(-2 * leftAfter)
 	for _, old := range []string{"pvc-1-old", trialPrefix + "old"} {
-		must(t, os.Chtimes(filepath.Join(w.folder, aside, old), before, before))
+		must(t, os.Chtimes(filepath.Join(w.folder, temporary, old), before, before))
 	}
 	must(t, w.open(t).Probe(t.Context()))
-	w.mustLack(t, aside+"/pvc-1-old", aside+"/"+trialPrefix+"old")
-	w.mustHave(t, aside+"/pvc-1-new")
+	w.mustLack(t, temporary+"/pvc-1-old", temporary+"/"+trialPrefix+"old")
+	w.mustHave(t, temporary+"/pvc-1-new")
 }
 
 func TestSpaceIsTheServers(t *testing.T) {
@@ -117,9 +117,9 @@ func TestSpaceIsTheServers(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
+func TestASilentServerBlocksNoOther(t *testing.T) {
 	silent, well := newWorld(t), newWorld(t)
-	silent.kind.limits.Call, silent.kind.limits.Turn = time.Hour, 100*time.Millisecond
+	silent.kind.limits.Call, silent.kind.limits.SlotWait = time.Hour, 100*time.Millisecond
 	well.kind, well.spec.Server = silent.kind, "localhost"
 	silent.proxy.Plan(always(nfstest.DeadSilence))
 	opened := silent.open(t)
@@ -128,7 +128,7 @@ func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
 	for range silent.kind.limits.Parallel {
 		go func() { stuck <- opened.Probe(ctx) }()
 	}
-	awaitTaken(t, opened)
+	awaitNoSlot(t, opened)
 
 	if err := opened.Probe(t.Context()); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "none ends") {
 		t.Errorf("one more gets the answer %v", err)
@@ -137,15 +137,15 @@ func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
 	cancel()
 	for range silent.kind.limits.Parallel {
 		if err := <-stuck; !errors.Is(err, backend.Unavailable) {
-			t.Errorf("a call that was given up ended with %v", err)
+			t.Errorf("a cancelled call ended with %v", err)
 		}
 	}
 	silent.proxy.Plan(nil)
 	must(t, opened.Probe(t.Context()))
 }
 
-// awaitTaken waits until all turns on a server are taken.
-func awaitTaken(t *testing.T, opened *nfsBackend) {
+// awaitNoSlot waits until all slots on a server are in use.
+func awaitNoSlot(t *testing.T, opened *nfsBackend) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -154,7 +154,7 @@ func awaitTaken(t *testing.T, opened *nfsBackend) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("the turns aren't taken")
+			t.Fatal("the slots aren't in use")
 		}
 	}
 }

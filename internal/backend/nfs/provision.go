@@ -8,23 +8,32 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// wayMode is that of the directories on the way to a volume's: pods go through
-// them, and see nothing of theirs to change.
-const wayMode = 0o755
+// parentMode is the mode of the directories above a volume's: pods can pass through them, and
+// change nothing there.
+const parentMode = 0o755
+
+// Provision records the volume's owner, reserves its directory, and makes it. Each step finds what
+// an earlier attempt did.
+func (b *nfsBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	return onShare(ctx, b, "provisioning volume "+request.ID, func(ctx context.Context, root tree.Dir) (*backend.Volume, error) {
+		return b.provision(ctx, root, request)
+	})
+}
 
 func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backend.Request) (*backend.Volume, error) {
-	if err := checkRequest(request); err != nil {
+	if err := request.CheckClaim(validID); err != nil {
 		return nil, err
 	}
 	volume, err := b.ensureRecord(ctx, root, request)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.ensurePlace(ctx, root, volume); err != nil {
+	if err := b.ensureReservation(ctx, root, volume); err != nil {
 		return nil, err
 	}
 	if err := b.ensureDirectory(ctx, root, volume); err != nil {
@@ -33,27 +42,16 @@ func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backe
 	return b.volume(volume, request), nil
 }
 
-func checkRequest(request backend.Request) error {
-	switch {
-	case !validID.MatchString(request.ID) || !isAttemptOf(request.ID, backend.VolumeID(request.Claim.UID, 1)):
-		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
-	case request.Capacity.Sign() <= 0:
-		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
-	default:
-		return nil
-	}
-}
-
-// ensureRecord finds the volume's record, or decides on its directory and records
-// it. From then on the record says where the volume is, not the template.
+// ensureRecord finds the volume's record, or chooses its directory and writes the record. From then
+// on the record says where the volume is, not the template.
 func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request backend.Request) (record, error) {
-	wanted, templateErr := directoryFor(b.spec.template, request)
+	directory, templateErr := directoryFor(b.spec.template, request)
 	taken := false
 	if templateErr == nil {
-		// Looked at before the record is: whoever makes the directory for this
-		// volume at the same time wrote the record first.
+		// Read before the record: another process that makes the directory for this volume at the
+		// same time wrote the record first.
 		var err error
-		if taken, err = b.isTaken(ctx, root, wanted); err != nil {
+		if taken, err = b.isTaken(ctx, root, directory); err != nil {
 			return record{}, err
 		}
 	}
@@ -66,21 +64,20 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 	case templateErr != nil:
 		return record{}, templateErr
 	case taken:
-		return record{}, b.explainTaken(ctx, root, wanted, nil)
+		return record{}, b.explainTaken(ctx, root, directory, nil)
 	}
 	if err := b.checkRoom(ctx, root, request.Capacity); err != nil {
 		return record{}, err
 	}
-	volume := record{ID: request.ID, Cluster: b.cluster, Backend: b.name, Claim: request.Claim, Directory: wanted}
+	volume := record{Owner: backend.Owner{ID: request.ID, Cluster: b.cluster, Backend: b.name, Claim: request.Claim}, Directory: directory}
 	if err := writeRecord(ctx, root, volume); err != nil {
 		return record{}, err
 	}
 	return volume, nil
 }
 
-// ensurePlace reserves the volume's directory. A volume that can't have it keeps no
-// record.
-func (b *nfsBackend) ensurePlace(ctx context.Context, root tree.Dir, volume record) error {
+// ensureReservation reserves the volume's directory. A volume that can't have it keeps no record.
+func (b *nfsBackend) ensureReservation(ctx context.Context, root tree.Dir, volume record) error {
 	err := ensureReserved(ctx, root, volume)
 	if !errors.Is(err, backend.Conflict) {
 		return err
@@ -88,7 +85,7 @@ func (b *nfsBackend) ensurePlace(ctx context.Context, root tree.Dir, volume reco
 	return errors.Join(err, tree.RemoveFile(ctx, root, recordPath(volume.ID)))
 }
 
-// isTaken tells whether a directory exists. A file on the way is in the way, too.
+// isTaken reports whether a directory exists. A file in place of a parent is an error.
 func (b *nfsBackend) isTaken(ctx context.Context, root tree.Dir, directory string) (bool, error) {
 	taken, err := tree.Exists(ctx, root, directory)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, tree.ErrOtherFileSystem) {
@@ -97,15 +94,15 @@ func (b *nfsBackend) isTaken(ctx context.Context, root tree.Dir, directory strin
 	return taken, err
 }
 
-// explainTaken returns a Conflict that tells what to do about what lies at a directory, or
-// on the way to it: a volume's data stays where it is.
+// explainTaken returns a Conflict with advice about what is in a directory's place, or in place of
+// a parent. A volume's data stays where it is.
 func (b *nfsBackend) explainTaken(ctx context.Context, root tree.Dir, directory string, cause error) error {
 	holder, found, err := findMark(ctx, root, directories+"/"+directory)
 	switch {
 	case err != nil:
-		return fmt.Errorf("asking whose directory %s is: %w", directory, err)
+		return fmt.Errorf("reading the reservation of directory %s: %w", directory, err)
 	case found:
-		return otherVolumes(directory, holder)
+		return directoryTaken(directory, holder)
 	case cause != nil:
 		return backend.Conflict.Errorf("directory %s can't be made on share %s, because something else is on the way, which is no volume's of Stowage: "+
 			"look at it and move it away, or change nfs.directoryTemplate: %w", directory, b.spec.path, cause)
@@ -115,7 +112,7 @@ func (b *nfsBackend) explainTaken(ctx context.Context, root tree.Dir, directory 
 	}
 }
 
-// checkResumable looks whether a record is that of the volume asked for.
+// checkResumable returns an error where a record is not that of the requested volume.
 func (b *nfsBackend) checkResumable(found *record, request backend.Request) error {
 	if err := b.checkOwner(found); err != nil {
 		return err
@@ -123,7 +120,7 @@ func (b *nfsBackend) checkResumable(found *record, request backend.Request) erro
 	switch {
 	case found.Claim != request.Claim:
 		return backend.Conflict.Errorf("volume %s belongs to claim %s/%s, uid %s",
-			found.ID, tree.Shown(found.Claim.Namespace), tree.Shown(found.Claim.Name), tree.Shown(string(found.Claim.UID)))
+			found.ID, tree.Printable(found.Claim.Namespace), tree.Printable(found.Claim.Name), tree.Printable(string(found.Claim.UID)))
 	case found.Deletion != "":
 		return backend.Conflict.Errorf("volume %s is being deleted: it isn't made again", found.ID)
 	default:
@@ -131,8 +128,7 @@ func (b *nfsBackend) checkResumable(found *record, request backend.Request) erro
 	}
 }
 
-// checkRoom refuses what can't ever fit. Beyond that, the size of a directory is
-// nothing but a label.
+// checkRoom refuses what can never fit. Otherwise the size of a directory is only a label.
 func (b *nfsBackend) checkRoom(ctx context.Context, root tree.Dir, capacity resource.Quantity) error {
 	space, err := root.Space(ctx)
 	if err != nil || space.Total == 0 {
@@ -145,9 +141,9 @@ func (b *nfsBackend) checkRoom(ctx context.Context, root tree.Dir, capacity reso
 	return nil
 }
 
-// ensureDirectory makes the directory, which is reserved, and gives it away.
+// ensureDirectory makes the reserved directory, and sets its owner and mode.
 func (b *nfsBackend) ensureDirectory(ctx context.Context, root tree.Dir, volume record) error {
-	err := tree.EnsureDir(ctx, root, volume.Directory, wayMode)
+	err := tree.EnsureDir(ctx, root, volume.Directory, parentMode)
 	if err != nil {
 		return fmt.Errorf("making directory %s: %w", volume.Directory, err)
 	}
@@ -156,7 +152,7 @@ func (b *nfsBackend) ensureDirectory(ctx context.Context, root tree.Dir, volume 
 	})
 }
 
-// ensureAccess gives a directory the owner and mode of the spec.
+// ensureAccess sets the owner and mode of the spec on a directory.
 func (b *nfsBackend) ensureAccess(ctx context.Context, dir tree.Dir) error {
 	info, err := dir.Stat(ctx)
 	if err != nil || info.Access == b.spec.access {
@@ -169,4 +165,16 @@ func (b *nfsBackend) ensureAccess(ctx context.Context, dir tree.Dir) error {
 			b.spec.server, b.spec.path, b.spec.access.UID, b.spec.access.GID, info.UID, err)
 	}
 	return err
+}
+
+func (b *nfsBackend) volume(recorded record, request backend.Request) *backend.Volume {
+	return &backend.Volume{
+		Handle: recorded.ID,
+		Attributes: map[string]string{
+			stowagev1alpha1.ServerAttribute:       b.spec.server,
+			stowagev1alpha1.PathAttribute:         b.spec.path + "/" + recorded.Directory,
+			stowagev1alpha1.MountOptionsAttribute: b.spec.nodeOptions(),
+		},
+		Capacity: request.Capacity,
+	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 )
 
-func TestAVolumeTellsTheNodeAllThatItNeeds(t *testing.T) {
+func TestAVolumeHasAllThatTheNodeNeeds(t *testing.T) {
 	w := newWorld(t)
 	w.spec.NFSVersion = "4.1"
 	made := mustProvision(t, w.open(t), requestFor("team-a", "data", "1"))
@@ -47,20 +47,20 @@ func TestADirectoryHasTheModeThatTheSpecSays(t *testing.T) {
 	}
 }
 
-func TestARecordSaysWhoseAVolumeIs(t *testing.T) {
+func TestARecordNamesAVolumesOwner(t *testing.T) {
 	w := newWorld(t)
 	request := requestFor("team-a", "data", "1")
 	mustProvision(t, w.open(t), request)
 	data, err := os.ReadFile(filepath.Join(w.folder, recordPath(request.ID)))
 	got := record{}
 	must(t, err, json.Unmarshal(data, &got))
-	want := record{ID: request.ID, Cluster: string(thisCluster), Backend: "share", Claim: request.Claim, Directory: "team-a-data-1"}
+	want := record{Owner: backend.Owner{ID: request.ID, Cluster: string(thisCluster), Backend: "share", Claim: request.Claim}, Directory: "team-a-data-1"}
 	if got != want {
 		t.Errorf("it says %+v", got)
 	}
 }
 
-func TestADirectoryThatSomebodyElseMadeIsNeverGivenAway(t *testing.T) {
+func TestADirectoryThatAnotherProgramMadeIsNeverAVolume(t *testing.T) {
 	w := newWorld(t)
 	w.put(t, "team-a-data/photos", "of a cat")
 	opened := w.open(t, template("{{namespace}}-{{name}}"))
@@ -116,7 +116,7 @@ func TestAFileInAVolumeIsNotToBeMovedAway(t *testing.T) {
 	}
 }
 
-func TestOfManyThatAskForADirectoryOneGetsIt(t *testing.T) {
+func TestOfManyVolumesOneReservesADirectory(t *testing.T) {
 	w := newWorld(t)
 	var asking sync.WaitGroup
 	got := make(chan string, 8)
@@ -138,7 +138,7 @@ func TestOfManyThatAskForADirectoryOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestNoVolumeIsMadeForNobodysCluster(t *testing.T) {
+func TestNoVolumeIsMadeForAnUnknownCluster(t *testing.T) {
 	object := &stowagev1alpha1.StorageBackend{Spec: stowagev1alpha1.StorageBackendSpec{NFS: &stowagev1alpha1.NFSBackend{Server: "s", Path: "/srv"}}}
 	if _, err := newKind(t, "", "").Open(object); !errors.Is(err, backend.Unavailable) {
 		t.Errorf("opening ended with %v", err)
@@ -158,11 +158,11 @@ func TestAForeignRecordIsAConflict(t *testing.T) {
 	w := newWorld(t)
 	request := requestFor("team-a", "data", "1")
 	mustProvision(t, w.open(t), request)
-	stranger := w.openAs(t, newKind(t, otherCluster, ""))
-	if _, err := stranger.Provision(t.Context(), request); !errors.Is(err, backend.Conflict) {
+	other := w.openAs(t, newKind(t, otherCluster, ""))
+	if _, err := other.Provision(t.Context(), request); !errors.Is(err, backend.Conflict) {
 		t.Errorf("provisioning for another cluster ended with %v", err)
 	}
-	if err := stranger.Delete(t.Context(), request.ID); !errors.Is(err, backend.Conflict) {
+	if err := other.Delete(t.Context(), request.ID); !errors.Is(err, backend.Conflict) {
 		t.Errorf("deleting for another cluster ended with %v", err)
 	}
 	w.mustHave(t, "team-a-data-1")
@@ -223,7 +223,7 @@ func directoryOf(t *testing.T, opened *nfsBackend, request backend.Request) stri
 	return directory
 }
 
-func TestAClaimCanAskForOnePodAlone(t *testing.T) {
+func TestAClaimCanRequireOnePodAlone(t *testing.T) {
 	w := newWorld(t)
 	request, opened := requestFor("shop", "data", "1"), w.open(t)
 	request.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"regexp"
-	"strings"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -16,22 +15,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// What is ours on a share. No pod mounts it: no volume's directory begins with a
-// dot.
+// Stowage's directories on a share. No pod mounts them: no volume's directory begins with a dot.
 const (
 	// volumes holds the record of each volume, by id.
 	volumes = share.Folder + "/volumes"
-	// directories mirrors the volumes' directories: where a volume's is, a symlink
-	// names the volume. It can't be made where another's is, nor above, nor below.
+	// directories mirrors the volumes' directories: at a volume's path, a symlink names the volume.
+	// It can't be made where another volume's is, nor above, nor below.
 	directories = share.Folder + "/directories"
 	// deleting holds directories that are being removed, by id.
 	deleting = share.Folder + "/deleting"
-	// archived and retained hold what was kept of deleted volumes: records, and
-	// in archived the directories, too.
+	// archived and retained hold the records of deleted volumes, archived also their directories.
 	archived = share.Folder + "/archived"
 	retained = share.Folder + "/retained"
-	// aside holds what is being written.
-	aside = share.Folder + "/tmp"
+	// temporary holds files that are being written.
+	temporary = share.Folder + "/tmp"
 
 	recordSuffix = ".json"
 
@@ -43,30 +40,39 @@ const (
 // validID is what backend.VolumeID makes. Ids become names of files.
 var validID = regexp.MustCompile(`^pvc-[A-Za-z0-9-]{1,80}$`)
 
-// record says whose a volume is: a file on the share, where no pod can write.
+// record names a volume's owner: a file on the share, where no pod can write.
 type record struct {
-	ID string `json:"id"`
-	// Cluster is the identity of the cluster: several may use one share.
-	Cluster string                         `json:"cluster"`
-	Backend string                         `json:"backend"`
-	Claim   stowagev1alpha1.ClaimReference `json:"claim"`
+	backend.Owner
 	// Directory of the volume, from the root of the share.
 	Directory string `json:"directory"`
-	// Deletion is set once the volume is being deleted: what becomes of its data.
+	// Deletion is set once the volume is being deleted: how its data is treated.
 	Deletion stowagev1alpha1.NFSDeletion `json:"deletion,omitempty"`
 	// Retained is set once a person wants the data kept though no volume object records
 	// it.
 	Retained bool `json:"retained,omitempty"`
 }
 
-// mark is what the volume's place in directories says.
+// mark is the text of the volume's symlink in directories.
 func (r record) mark() string { return r.Cluster + "/" + r.ID }
 
 func recordPath(id string) string { return volumes + "/" + id + recordSuffix }
 
-// lookPath is where it says how much of a volume was looked through before it is
-// removed. No directory that is being removed has the name: ids have no dot.
-func lookPath(id string) string { return deleting + "/" + id + ".look" }
+// inspectionPath is the file with the progress of the inspection before a removal. No directory
+// that is being removed has the name: ids have no dot.
+func inspectionPath(id string) string { return deleting + "/" + id + ".look" }
+
+// ownRecord reads the record of a volume: nil where there is none. The record of another owner is
+// an error of kind Conflict.
+func (b *nfsBackend) ownRecord(ctx context.Context, root tree.Dir, id string) (*record, error) {
+	if !validID.MatchString(id) {
+		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is done for it", id)
+	}
+	found, err := findRecord(ctx, root, id)
+	if found == nil || err != nil {
+		return nil, err
+	}
+	return found, b.checkOwner(found)
+}
 
 // findRecord reads the record of a volume: nil where there is none.
 func findRecord(ctx context.Context, root tree.Dir, id string) (found *record, err error) {
@@ -89,12 +95,12 @@ func readRecord(ctx context.Context, dir tree.Dir, id string) (*record, error) {
 	return recordFrom(data, id)
 }
 
-// recordFrom reads what a record says. A share is others', too, and so are files there.
+// recordFrom decodes a record. Others can write to the share, too, so the record may say anything.
 func recordFrom(data []byte, id string) (*record, error) {
 	found := &record{}
 	why := ""
 	if err := json.Unmarshal(data, found); err != nil {
-		why = tree.Shown(err.Error())
+		why = tree.Printable(err.Error())
 	} else if field := found.tooLong(); field != "" {
 		why = "its " + field + " is too long"
 	}
@@ -102,7 +108,7 @@ func recordFrom(data []byte, id string) (*record, error) {
 	case why != "":
 		return nil, backend.Conflict.Errorf("the record of volume %s is damaged: repair or remove %s on the share: %s", id, recordPath(id), why)
 	case found.ID != id:
-		return nil, backend.Conflict.Errorf("the record %s is about another volume, %q: nothing is done about either", recordPath(id), tree.Cut(found.ID))
+		return nil, backend.Conflict.Errorf("the record %s is about another volume, %q: nothing is done about either", recordPath(id), tree.Truncate(found.ID))
 	default:
 		return found, nil
 	}
@@ -129,13 +135,13 @@ func (r record) tooLong() string {
 	return ""
 }
 
-// writeRecord writes the record at once, the share's first with all around it.
+// writeRecord writes the record atomically. Before a share's first record it makes the directories.
 func writeRecord(ctx context.Context, root tree.Dir, written record) error {
 	data, err := json.MarshalIndent(written, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the record of volume %s: %w", written.ID, err)
 	}
-	path, via := recordPath(written.ID), fmt.Sprintf("%s/%s-%x", aside, written.ID, rand.Uint64())
+	path, via := recordPath(written.ID), fmt.Sprintf("%s/%s-%x", temporary, written.ID, rand.Uint64())
 	err = tree.WriteFile(ctx, root, path, via, data)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := ensureOurs(ctx, root); err != nil {
@@ -149,9 +155,9 @@ func writeRecord(ctx context.Context, root tree.Dir, written record) error {
 	return nil
 }
 
-// ensureOurs makes the directories that are ours.
+// ensureOurs makes Stowage's directories.
 func ensureOurs(ctx context.Context, root tree.Dir) error {
-	for _, path := range []string{volumes, directories, deleting, archived, retained, aside} {
+	for _, path := range []string{volumes, directories, deleting, archived, retained, temporary} {
 		if err := tree.EnsureDir(ctx, root, path, share.OwnerOnly); err != nil {
 			return fmt.Errorf("making %s on the share: %w", path, err)
 		}
@@ -159,23 +165,8 @@ func ensureOurs(ctx context.Context, root tree.Dir) error {
 	return nil
 }
 
-// checkOwner is an error of kind Conflict where a record isn't that of a volume of
-// this backend, or doesn't fit its id.
+// checkOwner returns an error of kind Conflict where a record isn't that of a volume of this
+// backend, or doesn't fit its id.
 func (b *nfsBackend) checkOwner(found *record) error {
-	switch {
-	case found.Cluster != b.cluster:
-		return backend.Conflict.Errorf("volume %s belongs to another cluster, with the id %s: it is left alone", found.ID, tree.Shown(found.Cluster))
-	case found.Backend != b.name:
-		return backend.Conflict.Errorf("volume %s belongs to backend %s: it is left alone", found.ID, tree.Shown(found.Backend))
-	case !isAttemptOf(found.ID, backend.VolumeID(found.Claim.UID, 1)):
-		return backend.Conflict.Errorf("volume %s is recorded as that of the claim with uid %s, which doesn't fit: it is left alone", found.ID, tree.Shown(string(found.Claim.UID)))
-	}
-	return nil
-}
-
-// isAttemptOf tells whether an id is a claim's first, or a later one.
-func isAttemptOf(id, first string) bool {
-	rest, fits := strings.CutPrefix(id, first)
-	attempt, later := strings.CutPrefix(rest, "-")
-	return fits && (rest == "" || later && attempt != "" && strings.Trim(attempt, "0123456789") == "")
+	return found.CheckOwner("volume "+found.ID, b.cluster, b.name)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/recycle"
 )
 
-func TestWhatATenantNamedAsThePlaceToWorkInIsRecycledToo(t *testing.T) {
+func TestATenantsEntryWithTheWorkFoldersNameIsRecycledToo(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"a file": func(path string) error { return os.WriteFile(path, []byte("data"), 0o600) },
 		"a link": func(path string) error { return os.Symlink("../canary", path) },
@@ -26,17 +26,17 @@ func TestWhatATenantNamedAsThePlaceToWorkInIsRecycledToo(t *testing.T) {
 	}
 }
 
-func TestWhoComesLateRemovesNothingThoughATenantTookThePlaceToWorkIn(t *testing.T) {
+func TestAStaleCallerRemovesNothingThoughATenantTookTheWorkFolder(t *testing.T) {
 	w := newWorld(t)
 	w.put(t, recycle.Folder, "data")
 	testLate(t, w)
 }
 
-func TestWhereATenantTookThePlaceToWorkInARecyclingIsEndedByAnother(t *testing.T) {
-	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+func TestAnotherCallerCompletesARecyclingThoughATenantTookTheWorkFolder(t *testing.T) {
+	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
 		w.put(t, recycle.Folder, "data")
 		w.put(t, "data/file", "data")
-		spoil()
+		interrupt()
 		return w.kind.Recycle(t.Context(), w.recycling("one"))
 	}, func(t *testing.T, w *world) {
 		mustRecycle(t.Context(), t, w.kind, w.recycling("two"))

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/recycle"
 )
 
-// recycling asks for the world's share to be emptied by the bearer of a token.
+// recycling requests that the caller with a token empties the world's share.
 func (w *world) recycling(token string) backend.Recycling {
 	wanted := backend.Recycling{
 		Volume: "scratch", Server: w.spec.Server, Path: string(w.spec.Path), Token: token, Data: "claim-1",
@@ -107,10 +107,10 @@ func TestARecyclingOfManyFilesGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestARecyclingCutOffAnywhereIsEndedByAnother(t *testing.T) {
-	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+func TestARecyclingInterruptedAnywhereIsCompletedByAnother(t *testing.T) {
+	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
 		w.fill(t)
-		spoil()
+		interrupt()
 		return w.kind.Recycle(t.Context(), w.recycling("one"))
 	}, func(t *testing.T, w *world) {
 		mustRecycle(t.Context(), t, w.kind, w.recycling("two"))
@@ -118,9 +118,9 @@ func TestARecyclingCutOffAnywhereIsEndedByAnother(t *testing.T) {
 	})
 }
 
-// Both take themselves for the leader. The one who comes late looked at the volume
+// Both act as the leader. The stale one read the volume
 // object when it still bore its token.
-func TestWhoComesLateRemovesNothingOfTheNextClaims(t *testing.T) { testLate(t, newWorld(t)) }
+func TestAStaleCallerRemovesNothingOfTheNextClaim(t *testing.T) { testLate(t, newWorld(t)) }
 
 func testLate(t *testing.T, w *world) {
 	w.fill(t)
@@ -137,7 +137,7 @@ func testLate(t *testing.T, w *world) {
 }
 
 // As before, but the late one was listing already when the other was done.
-func TestWhoIsCutOffInTheMiddleRemovesNothingOfTheNextClaims(t *testing.T) {
+func TestAnInterruptedCallerRemovesNothingOfTheNextClaim(t *testing.T) {
 	for nth := 1; ; nth++ {
 		w, seen := newWorld(t), 0
 		w.fill(t)
@@ -180,10 +180,10 @@ func (w *world) overtake(ctx context.Context, t *testing.T) {
 
 func TestADirectoryThatCannotBeNamedIsNotRecycled(t *testing.T) {
 	for name, change := range map[string]func(*backend.Recycling){
-		"the root":        func(wanted *backend.Recycling) { wanted.Path = "/" },
-		"a way out":       func(wanted *backend.Recycling) { wanted.Path = nfstest.Share + "/../other" },
-		"no server":       func(wanted *backend.Recycling) { wanted.Server = "a b" },
-		"no mount option": func(wanted *backend.Recycling) { wanted.MountOptions = []string{"port=1;reboot"} },
+		"the root":        func(request *backend.Recycling) { request.Path = "/" },
+		"a way out":       func(request *backend.Recycling) { request.Path = nfstest.Share + "/../other" },
+		"no server":       func(request *backend.Recycling) { request.Server = "a b" },
+		"no mount option": func(request *backend.Recycling) { request.MountOptions = []string{"port=1;reboot"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -220,13 +220,13 @@ func testRecyclingStopsAtMount(t *testing.T, g ganesha) {
 
 func testRecyclingSquashed(t *testing.T, w *world) {
 	w.put(t, "of-a-pod/file", "data")
-	w.put(t, "of-nobody", "data")
-	must(t, os.Chown(w.folder, nfstest.Nobody, nfstest.Nobody), os.Chown(filepath.Join(w.folder, "of-a-pod"), 1000, 1000))
+	w.put(t, "of-anonymous", "data")
+	must(t, os.Chown(w.folder, nfstest.Anonymous, nfstest.Anonymous), os.Chown(filepath.Join(w.folder, "of-a-pod"), 1000, 1000))
 	if err := w.kind.Recycle(t.Context(), w.recycling("one")); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "nothing of it was") {
 		t.Errorf("it ended with %v", err)
 	}
-	w.mustHave(t, "of-a-pod/file", "of-nobody")
-	must(t, os.Chown(filepath.Join(w.folder, "of-a-pod"), nfstest.Nobody, nfstest.Nobody))
+	w.mustHave(t, "of-a-pod/file", "of-anonymous")
+	must(t, os.Chown(filepath.Join(w.folder, "of-a-pod"), nfstest.Anonymous, nfstest.Anonymous))
 	mustRecycle(t.Context(), t, w.kind, w.recycling("two"))
 	w.mustBeEmpty(t)
 }

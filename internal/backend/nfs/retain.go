@@ -6,34 +6,25 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 var _ backend.Retainer = (*nfsBackend)(nil)
 
-// Retain writes the wish into the volume's record. Its directory keeps its place and
-// its mark.
+// Retain marks the volume's record as retained. The directory and its reservation stay.
 func (b *nfsBackend) Retain(ctx context.Context, id string) (string, error) {
-	place, err := share.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (string, error) {
+	return onShare(ctx, b, "retaining volume "+id, func(ctx context.Context, root tree.Dir) (string, error) {
 		return b.retain(ctx, root, id)
 	})
-	return place, b.translate(fmt.Sprintf("retaining volume %s", id), err)
 }
 
 func (b *nfsBackend) retain(ctx context.Context, root tree.Dir, id string) (string, error) {
-	if !validID.MatchString(id) {
-		return "", backend.Conflict.Errorf("%q is no id of a volume: nothing is kept for it", id)
-	}
-	found, err := findRecord(ctx, root, id)
+	found, err := b.ownRecord(ctx, root, id)
 	switch {
 	case err != nil:
 		return "", err
 	case found == nil:
-		return "", b.unrecorded(ctx, root, id)
-	}
-	if err := b.checkOwner(found); err != nil {
-		return "", err
+		return "", b.explainNoRecord(ctx, root, id)
 	}
 	if !found.Retained {
 		found.Retained = true
@@ -43,15 +34,15 @@ func (b *nfsBackend) retain(ctx context.Context, root tree.Dir, id string) (stri
 	}
 	directory := found.Directory
 	if found.Deletion == stowagev1alpha1.NFSDelete {
-		// What a removal that had begun left of it.
+		// A removal had begun: this is what it left.
 		directory = deleting + "/" + id
 	}
 	return fmt.Sprintf("%s/%s of server %s", b.spec.path, directory, b.spec.server), nil
 }
 
-// unrecorded says why a volume has no record: a server that came up without its disk
-// has none of any volume, and this one's data is there again later.
-func (b *nfsBackend) unrecorded(ctx context.Context, root tree.Dir, id string) error {
+// explainNoRecord returns why a volume has no record. A server that started without its disk has no
+// records at all, and the data is there again later.
+func (b *nfsBackend) explainNoRecord(ctx context.Context, root tree.Dir, id string) error {
 	there, err := tree.Exists(ctx, root, volumes)
 	switch {
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 )
 
 // A server that came up without its disk exports an empty directory.
-func TestAVolumeIsNotTakenForGoneWhereTheWholeShareIsGone(t *testing.T) {
+func TestAVolumeIsNotGoneWhereTheWholeShareIs(t *testing.T) {
 	w := newWorld(t)
 	opened := w.open(t)
 	mustProvision(t, opened, backendtest.Request("1"))

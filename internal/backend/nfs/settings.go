@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// settings are the spec of a backend, checked. The API server checks the same; but
-// what becomes a path on a server and the options of a mount is worth two looks.
+// settings are a checked spec. The API server checks the same; but paths on a server and options of
+// a mount are checked twice.
 type settings struct {
 	server       string
 	path         string
@@ -20,8 +20,8 @@ type settings struct {
 	access       tree.Access
 	onDelete     stowagev1alpha1.NFSDeletion
 	mountOptions []string
-	// port and mountPort are those of the mount options: whoever needs them to
-	// mount the share needs them to reach it at all.
+	// port and mountPort are those of the mount options: nodes need them for mounting, so the client
+	// needs them, too.
 	port      int
 	mountPort int
 }
@@ -44,7 +44,7 @@ func settingsFrom(spec stowagev1alpha1.NFSBackend) (settings, error) {
 	if checked.onDelete == "" {
 		checked.onDelete = stowagev1alpha1.NFSDelete
 	}
-	if err := checkPlace(checked); err != nil {
+	if err := checkServer(checked); err != nil {
 		return settings{}, err
 	}
 	err := checked.setAccess(spec.Access)
@@ -54,20 +54,20 @@ func settingsFrom(spec stowagev1alpha1.NFSBackend) (settings, error) {
 	return checked, err
 }
 
-func checkPlace(checked settings) error {
+func checkServer(checked settings) error {
 	if !hostName.MatchString(checked.server) && net.ParseIP(checked.server) == nil {
-		return backend.Invalid.Errorf("nfs.server %q is no host name or IP address: use one such as nfs.example.com, 10.0.0.7 or fd00::7", tree.Cut(checked.server))
+		return backend.Invalid.Errorf("nfs.server %q is no host name or IP address: use one such as nfs.example.com, 10.0.0.7 or fd00::7", tree.Truncate(checked.server))
 	}
 	dots := strings.Contains(checked.path+"/", "/./") || strings.Contains(checked.path+"/", "/../")
 	if !sharePath.MatchString(checked.path) || dots || shell.MatchString(checked.path) {
 		return backend.Invalid.Errorf("nfs.path %q is no path that can be exported and mounted: use an absolute one such as /srv/volumes, "+
-			"without empty, '.' or '..' parts, commas, colons, backslashes, control characters and what a shell reads", tree.Cut(checked.path))
+			"without empty, '.' or '..' parts, commas, colons, backslashes, control characters and what a shell reads", tree.Truncate(checked.path))
 	}
 	switch checked.onDelete {
 	case stowagev1alpha1.NFSDelete, stowagev1alpha1.NFSArchive, stowagev1alpha1.NFSRetain:
 		return nil
 	default:
-		return backend.Invalid.Errorf("nfs.onDelete %q is unknown: use Delete, Archive or Retain", tree.Cut(string(checked.onDelete)))
+		return backend.Invalid.Errorf("nfs.onDelete %q is unknown: use Delete, Archive or Retain", tree.Truncate(string(checked.onDelete)))
 	}
 }
 
@@ -78,7 +78,7 @@ func (s *settings) setAccess(access stowagev1alpha1.NFSAccess) error {
 		mode = defaultMode
 	}
 	if !octal.MatchString(mode) {
-		return backend.Invalid.Errorf("nfs.access.mode %q is no mode: use three or four octal digits, such as 0770", tree.Cut(mode))
+		return backend.Invalid.Errorf("nfs.access.mode %q is no mode: use three or four octal digits, such as 0770", tree.Truncate(mode))
 	}
 	if min(access.UID, access.GID) < 0 || max(access.UID, access.GID) > highest {
 		return backend.Invalid.Errorf("nfs.access: uid %d or gid %d is none: use a number from 0 to %d", access.UID, access.GID, int64(highest))
@@ -98,7 +98,7 @@ func (s *settings) setOptions(spec stowagev1alpha1.NFSBackend) error {
 	for _, option := range s.mountOptions {
 		if !mountOption.MatchString(option) {
 			return backend.Invalid.Errorf("nfs.mountOptions: %q is not one mount option: give each on its own, "+
-				"of letters, digits and _ . : = / @ %% + - only", tree.Cut(option))
+				"of letters, digits and _ . : = / @ %% + - only", tree.Truncate(option))
 		}
 		name, value, _ := strings.Cut(option, "=")
 		target := map[string]*int{"port": &s.port, "mountport": &s.mountPort}[name]
@@ -107,7 +107,7 @@ func (s *settings) setOptions(spec stowagev1alpha1.NFSBackend) error {
 		}
 		port, err := strconv.ParseUint(value, 10, 16)
 		if err != nil {
-			return backend.Invalid.Errorf("nfs.mountOptions: %q names no port: use a number from 0 to 65535", tree.Cut(option))
+			return backend.Invalid.Errorf("nfs.mountOptions: %q names no port: use a number from 0 to 65535", tree.Truncate(option))
 		}
 		*target = int(port)
 	}

@@ -24,7 +24,7 @@ func atMost(calls int) func(nfstest.Call) nfstest.Fault {
 	}
 }
 
-// squashed is a world whose server squashes root, and whose operations run out of time
+// squashed is a world with a server that squashes root, and with operations that run out of time
 // after some calls.
 func squashed(t *testing.T) *world {
 	t.Helper()
@@ -33,11 +33,11 @@ func squashed(t *testing.T) *world {
 	}
 	w := newWorld(t)
 	w.server.Squash.Store(true)
-	w.spec.Access.UID, w.spec.Access.GID = nfstest.Nobody, nfstest.Nobody
+	w.spec.Access.UID, w.spec.Access.GID = nfstest.Anonymous, nfstest.Anonymous
 	return w
 }
 
-// untilDone repeats a call whose operations run out of time, each time as another
+// untilDone repeats a call with operations that run out of time, each time as another
 // process, and returns what the calls before the last said.
 func (w *world) untilDone(t *testing.T, call func(kind *Kind) error) []string {
 	t.Helper()
@@ -64,10 +64,10 @@ func (w *world) plant(t *testing.T, top string, directories int) {
 	for i := range directories {
 		w.put(t, fmt.Sprintf("%s/%d/%d/file", top, i%7, i), "data")
 	}
-	must(t, os.Chown(filepath.Join(w.folder, top), nfstest.Nobody, nfstest.Nobody))
+	must(t, os.Chown(filepath.Join(w.folder, top), nfstest.Anonymous, nfstest.Anonymous))
 }
 
-func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing.T) {
+func TestAVolumeWithAnInspectionOfManyCallsIsDeleted(t *testing.T) {
 	w := squashed(t)
 	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
 	w.plant(t, "a-data-1", 200)
@@ -78,7 +78,7 @@ func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing
 		return opened.Delete(t.Context(), "pvc-1")
 	})
 
-	w.mustLack(t, "a-data-1", recordPath("pvc-1"), deleting+"/pvc-1", lookPath("pvc-1"))
+	w.mustLack(t, "a-data-1", recordPath("pvc-1"), deleting+"/pvc-1", inspectionPath("pvc-1"))
 	for _, part := range []string{"200 or more files and directories", "removing goes on"} {
 		if !strings.Contains(strings.Join(said, "\n"), part) {
 			t.Errorf("no call said %q", part)
@@ -86,7 +86,7 @@ func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing
 	}
 }
 
-func TestADirectoryThatIsLookedThroughForLongerThanACallMayTakeIsRecycled(t *testing.T) {
+func TestADirectoryWithAnInspectionOfManyCallsIsRecycled(t *testing.T) {
 	w := squashed(t)
 	w.plant(t, "data", 100)
 	w.plant(t, "more", 100)
@@ -99,7 +99,7 @@ func TestADirectoryThatIsLookedThroughForLongerThanACallMayTakeIsRecycled(t *tes
 	}
 }
 
-func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
+func TestATenantsEntryInPlaceOfTheProgressBlocksNothing(t *testing.T) {
 	forged := `{"of": "claim-1", "written": "2100-01-01T00:00:00Z", "done": true}`
 	for name, put := range map[string]func(t *testing.T, w *world, path string){
 		"a directory": func(t *testing.T, w *world, path string) { w.put(t, path+"/in/it", "data") },
@@ -114,21 +114,21 @@ func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
 			w := squashed(t)
 			w.plant(t, "data", 10)
 			must(t, os.Mkdir(filepath.Join(w.folder, recycle.Folder), 0o777))
-			put(t, w, recycle.Folder+"/"+recycle.Looked)
+			put(t, w, recycle.Folder+"/"+recycle.InspectionFile)
 			said := w.untilDone(t, func(kind *Kind) error { return kind.recycle(t.Context(), w.recycling("one"), 0) })
 			w.mustBeEmpty(t)
-			if !strings.Contains(said[0], "looked through") {
+			if !strings.Contains(said[0], "inspected") {
 				t.Errorf("first it said: %s", said[0])
 			}
 		})
 	}
 }
 
-func TestWhereRootIsSquashedWhoComesLateRemovesNothingOfTheNextClaims(t *testing.T) {
+func TestWithSquashedRootAStaleCallerRemovesNothingOfTheNextClaim(t *testing.T) {
 	testLate(t, squashed(t))
 }
 
-func TestALookThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
+func TestAnInspectionThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
 	w := squashed(t)
 	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
 	w.plant(t, "a-data-1", 10)
@@ -137,10 +137,10 @@ func TestALookThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
 	if err := opened.Delete(t.Context(), "pvc-1"); !errors.Is(err, backend.InProgress) {
 		t.Fatalf("deleting ended with %v", err)
 	}
-	w.mustHave(t, lookPath("pvc-1"))
+	w.mustHave(t, inspectionPath("pvc-1"))
 
 	must(t, w.open(t, onDelete(stowagev1alpha1.NFSArchive)).Delete(t.Context(), "pvc-1"))
 
 	w.mustHave(t, archived+"/a_data_pvc-1/0/0/file")
-	w.mustLack(t, lookPath("pvc-1"))
+	w.mustLack(t, inspectionPath("pvc-1"))
 }

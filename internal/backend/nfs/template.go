@@ -16,20 +16,20 @@ const (
 	labelField      = "labels."
 	annotationField = "annotations."
 
-	// What file systems take: of one part, and of a path.
+	// The limits of file systems, in bytes: of one part, and of a path.
 	maxPart      = 255
 	maxDirectory = 1024
-	// hashLength is how much of a hash stands for what was cut off a part.
+	// hashLength is how much of a hash replaces the end of a part that is too long.
 	hashLength = 16
 )
 
 var (
-	field    = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
-	unwanted = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+	field       = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+	unsafeChars = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 )
 
-// directoryFor names the directory of the volume that a request asks for. It is
-// checked: what it returns lies in the share and outside our own directory.
+// directoryFor names the directory of a request's volume. It returns only a path in the share and
+// outside Stowage's directory.
 func directoryFor(template string, request backend.Request) (string, error) {
 	if template == "" {
 		template = defaultTemplate
@@ -46,14 +46,14 @@ func directoryFor(template string, request backend.Request) (string, error) {
 		return "", problem
 	}
 	if strings.ContainsAny(expanded, "{}") {
-		return "", backend.Invalid.Errorf("nfs.directoryTemplate %q: a field is written {{namespace}}, {{name}}, {{uid}}, {{labels.KEY}} or {{annotations.KEY}}", tree.Cut(template))
+		return "", backend.Invalid.Errorf("nfs.directoryTemplate %q: a field is written {{namespace}}, {{name}}, {{uid}}, {{labels.KEY}} or {{annotations.KEY}}", tree.Truncate(template))
 	}
 	directory := shorten(expanded)
 	return directory, checkDirectory(directory)
 }
 
-// valueOf is what stands for a field, with nothing in it that means something in
-// a path. A value that looks like a way out isn't mended but refused.
+// valueOf is the value of a field, without characters that have a meaning in a path. It refuses a
+// value that leads out of a directory.
 func valueOf(name string, request backend.Request) (string, error) {
 	value := ""
 	switch {
@@ -69,48 +69,48 @@ func valueOf(name string, request backend.Request) (string, error) {
 		value = request.Annotations[strings.TrimPrefix(name, annotationField)]
 	default:
 		return "", backend.Invalid.Errorf("nfs.directoryTemplate: unknown field {{%s}}: "+
-			"there are namespace, name, uid, labels.KEY and annotations.KEY", tree.Cut(name))
+			"there are namespace, name, uid, labels.KEY and annotations.KEY", tree.Truncate(name))
 	}
 	if value == "" {
-		return "", backend.Invalid.Errorf("nfs.directoryTemplate: the claim has no value for {{%s}}: add it to the claim", tree.Cut(name))
+		return "", backend.Invalid.Errorf("nfs.directoryTemplate: the claim has no value for {{%s}}: add it to the claim", tree.Truncate(name))
 	}
 	for part := range strings.SplitSeq(value, "/") {
 		if part == ".." {
-			return "", backend.Invalid.Errorf("nfs.directoryTemplate: the claim's value %q for {{%s}} leads out of a directory: change it", tree.Cut(value), tree.Cut(name))
+			return "", backend.Invalid.Errorf("nfs.directoryTemplate: the claim's value %q for {{%s}} leads out of a directory: change it", tree.Truncate(value), tree.Truncate(name))
 		}
 	}
-	return unwanted.ReplaceAllString(value, "_"), nil
+	return unsafeChars.ReplaceAllString(value, "_"), nil
 }
 
-// checkDirectory is an error of kind Invalid for a path that must not be the
-// directory of a volume. It is asked again before anything is removed.
+// checkDirectory returns an error of kind Invalid for a path that must not be the directory of a
+// volume. It checks again before anything is removed.
 func checkDirectory(directory string) error {
 	switch {
 	case directory == "":
 		return backend.Invalid.Errorf("the volume's directory has no name: change nfs.directoryTemplate")
 	case strings.HasPrefix(directory, "/"):
-		return backend.Invalid.Errorf("the volume's directory %q is an absolute path: change nfs.directoryTemplate", tree.Cut(directory))
+		return backend.Invalid.Errorf("the volume's directory %q is an absolute path: change nfs.directoryTemplate", tree.Truncate(directory))
 	case len(directory) > maxDirectory:
-		return backend.Invalid.Errorf("the volume's directory %q is longer than %d characters: change nfs.directoryTemplate", tree.Cut(directory), maxDirectory)
+		return backend.Invalid.Errorf("the volume's directory %q is longer than %d characters: change nfs.directoryTemplate", tree.Truncate(directory), maxDirectory)
 	}
 	for part := range strings.SplitSeq(directory, "/") {
 		switch {
 		case part == "":
-			return backend.Invalid.Errorf("the volume's directory %q has an empty part: change nfs.directoryTemplate", tree.Cut(directory))
+			return backend.Invalid.Errorf("the volume's directory %q has an empty part: change nfs.directoryTemplate", tree.Truncate(directory))
 		case strings.HasPrefix(part, "."):
 			// "." and ".." lead elsewhere; ".stowage" is ours, ".snapshot" the server's.
-			return backend.Invalid.Errorf("the volume's directory %q has a part that begins with a dot: change nfs.directoryTemplate", tree.Cut(directory))
-		case unwanted.MatchString(part):
-			return backend.Invalid.Errorf("the volume's directory %q has other characters than letters, digits, '.', '_' and '-': change nfs.directoryTemplate", tree.Cut(directory))
+			return backend.Invalid.Errorf("the volume's directory %q has a part that begins with a dot: change nfs.directoryTemplate", tree.Truncate(directory))
+		case unsafeChars.MatchString(part):
+			return backend.Invalid.Errorf("the volume's directory %q has other characters than letters, digits, '.', '_' and '-': change nfs.directoryTemplate", tree.Truncate(directory))
 		case len(part) > maxPart:
-			return backend.Invalid.Errorf("the volume's directory %q has a part of more than %d characters: change nfs.directoryTemplate", tree.Cut(directory), maxPart)
+			return backend.Invalid.Errorf("the volume's directory %q has a part of more than %d characters: change nfs.directoryTemplate", tree.Truncate(directory), maxPart)
 		}
 	}
 	return nil
 }
 
-// shorten cuts parts that are longer than a name can be. A hash of the whole keeps
-// them apart.
+// shorten truncates parts that are longer than a name can be. A hash of the whole part keeps them
+// different.
 func shorten(directory string) string {
 	parts := strings.Split(directory, "/")
 	for i, part := range parts {

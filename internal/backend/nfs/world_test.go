@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 	w.server, err = nfstest.Serve(w.folder)
 	must(t, err)
 	t.Cleanup(w.server.Close)
-	w.proxy, err = nfstest.Spoil(w.server.Port())
+	w.proxy, err = nfstest.NewProxy(w.server.Port())
 	must(t, err)
 	t.Cleanup(w.proxy.Close)
 	w.spec = stowagev1alpha1.NFSBackend{
@@ -47,7 +47,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// newKind makes a kind whose connections end with the test.
+// newKind makes a kind with connections that end with the test.
 func newKind(t *testing.T, cluster types.UID, mounts string) *Kind {
 	t.Helper()
 	kind := NewKind(cluster, mounts)
@@ -82,7 +82,7 @@ func (w *world) openAs(t *testing.T, kind *Kind, options ...func(*stowagev1alpha
 	return made
 }
 
-// has tells whether a path below the share is there.
+// has reports whether a path below the share exists.
 func (w *world) has(path string) bool {
 	_, err := os.Lstat(filepath.Join(w.folder, path))
 	return err == nil

@@ -6,37 +6,37 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Attach asks for a volume on a node. Nodes take turns; nothing else happens to the volume
+// Attach attaches a volume to a node. Nodes get slots in turn; no other call for the volume runs
 // meanwhile.
 func (s *served) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
 	c := attachCall(attach, request.ID, request.Node)
 	if request.ReadOnly {
 		c.parameters.access = "ReadOnly"
 	}
-	return ask[backend.Attachment](ctx, s, s.byAttacher(c, func(ctx context.Context, attacher backend.Attacher) (any, error) {
+	return submit[backend.Attachment](ctx, s, s.byAttacher(c, func(ctx context.Context, attacher backend.Attacher) (any, error) {
 		return attacher.Attach(ctx, request)
 	}))
 }
 
-// Detach asks for a volume to be taken from a node.
+// Detach detaches a volume from a node.
 func (s *served) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
-	_, err := ask[any](ctx, s, s.byAttacher(attachCall(detach, id, node), func(ctx context.Context, attacher backend.Attacher) (any, error) {
+	_, err := submit[any](ctx, s, s.byAttacher(attachCall(detach, id, node), func(ctx context.Context, attacher backend.Attacher) (any, error) {
 		return nil, attacher.Detach(ctx, id, node)
 	}))
 	return err
 }
 
-// IsAttached asks whether a node has a volume, once nothing else happens to the volume.
+// IsAttached reports whether a node has a volume, once no other call for the volume runs.
 func (s *served) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
-	return ask[bool](ctx, s, s.byAttacher(attachCall(inspect, id, node), func(ctx context.Context, attacher backend.Attacher) (any, error) {
+	return submit[bool](ctx, s, s.byAttacher(attachCall(inspect, id, node), func(ctx context.Context, attacher backend.Attacher) (any, error) {
 		return attacher.IsAttached(ctx, id, node)
 	}))
 }
 
-// EndedDetach returns the answer to an earlier Detach that no caller has had, and whether there
-// is one: Queued where it is still to come. It begins no call. A caller that decides anew before
-// it has the answer may decide on what the detach has changed.
-func EndedDetach(attacher backend.Attacher, id string, node backend.NodeIdentity) (asked bool, err error) {
+// EndedDetach returns the answer to an earlier Detach that no caller has had, and whether there is
+// one: Queued where it is still to come. It begins no call. A caller that decides again without the
+// answer may decide on a state that the detach has changed.
+func EndedDetach(attacher backend.Attacher, id string, node backend.NodeIdentity) (found bool, err error) {
 	s, queued := attacher.(*served)
 	if !queued || s.direct {
 		return false, nil
@@ -46,10 +46,10 @@ func EndedDetach(attacher backend.Attacher, id string, node backend.NodeIdentity
 	return s.queue.collect(s, c.subject, c.key)
 }
 
-// ObserveNode asks what became of a node's machine: once for all that ask at that time.
+// ObserveNode returns the state of a node's machine, with one call for all callers at that time.
 func (s *served) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
 	c := attachCall(observe, "", node)
-	c.key.node = identified(node)
+	c.key.node = nodeKey(node)
 	c.run = func(ctx context.Context) (any, error) {
 		observer, can := backend.As[backend.NodeObserver](s.Backend)
 		if !can {
@@ -57,15 +57,15 @@ func (s *served) ObserveNode(ctx context.Context, node backend.NodeIdentity) (ba
 		}
 		return observer.ObserveNode(ctx, node)
 	}
-	return ask[backend.Machine](ctx, s, c)
+	return submit[backend.Machine](ctx, s, c)
 }
 
-// Attachments lists what the backend has attached. It is about all volumes, so it takes no slot
-// and its caller waits for it.
+// Attachments lists the attached volumes. It is about all volumes, so it takes no slot and its
+// caller waits for it.
 func (s *served) Attachments(ctx context.Context) ([]backend.Attached, error) {
 	lister, can := backend.As[backend.AttachmentLister](s.Backend)
 	if !can {
-		return nil, s.attachesNothing()
+		return nil, s.noAttacher()
 	}
 	answer, err := s.queue.measure(ctx, &call{
 		subject: subject{operation: list}, metric: s.target.Metric,
@@ -77,27 +77,27 @@ func (s *served) Attachments(ctx context.Context) ([]backend.Attached, error) {
 
 func attachCall(what operation, id string, node backend.NodeIdentity) *call {
 	return &call{
-		subject:   subject{operation: what, parameters: parameters{node: identified(node)}},
+		subject:   subject{operation: what, parameters: parameters{node: nodeKey(node)}},
 		key:       key{id: id, node: node.Name},
-		namespace: "node/" + node.Name, // as no namespace is called
+		namespace: "node/" + node.Name, // no namespace has such a name
 	}
 }
 
-// byAttacher has a call made by the backend's Attacher.
+// byAttacher makes a call run on the backend's Attacher.
 func (s *served) byAttacher(c *call, do func(context.Context, backend.Attacher) (any, error)) *call {
 	c.run = func(ctx context.Context) (any, error) {
 		attacher, can := backend.As[backend.Attacher](s.Backend)
 		if !can {
-			return nil, s.attachesNothing()
+			return nil, s.noAttacher()
 		}
 		return do(ctx, attacher)
 	}
 	return c
 }
 
-func (s *served) attachesNothing() error {
+func (s *served) noAttacher() error {
 	return backend.Invalid.Errorf("%s doesn't attach volumes", s.target.Name)
 }
 
-// identified is a node and its machine: another machine may have the node's name.
-func identified(node backend.NodeIdentity) string { return node.Name + " " + node.ProviderID }
+// nodeKey is a node and its machine: another machine may have the node's name.
+func nodeKey(node backend.NodeIdentity) string { return node.Name + " " + node.ProviderID }

@@ -20,7 +20,7 @@ func node(number int) backend.NodeIdentity {
 	return backend.NodeIdentity{Name: name, ProviderID: "fake://zone/" + name}
 }
 
-// attach asks for a volume to be attached for reading; who asks is woken by its name.
+// attach attaches a volume for reading; the caller is woken by its name.
 func (d *desk) attach(id string, to backend.NodeIdentity) error {
 	attacher, _ := backend.As[backend.Attacher](d.served(to.Name))
 	_, err := attacher.Attach(context.Background(), backend.AttachRequest{ID: id, Node: to, ReadOnly: true})
@@ -72,7 +72,7 @@ func TestEveryNodeGetsTheAnswerOfItsOwnAttach(t *testing.T) {
 	})
 }
 
-func TestNothingElseHappensToAVolumeThatIsBeingAttached(t *testing.T) {
+func TestNoOtherCallRunsForAVolumeThatIsBeingAttached(t *testing.T) {
 	for name, ask := range map[string]func(*desk, string) error{
 		"a detach from another node": func(d *desk, id string) error { return d.detach(id, node(2)) },
 		"a detach from the same":     func(d *desk, id string) error { return d.detach(id, node(1)) },
@@ -94,14 +94,14 @@ func TestNothingElseHappensToAVolumeThatIsBeingAttached(t *testing.T) {
 				release()
 				synctest.Wait()
 				if err := ask(d, id); err != nil && !errors.Is(err, backend.InProgress) {
-					t.Errorf("asked again, it is answered %v", err)
+					t.Errorf("repeated, it returns %v", err)
 				}
 			})
 		})
 	}
 }
 
-func TestABusyVolumeHoldsUpNoOtherOfItsNode(t *testing.T) {
+func TestABusyVolumeBlocksNoOtherOfItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 8)
 		must(t, d.provision(request("1", "a")))
@@ -117,7 +117,7 @@ func TestABusyVolumeHoldsUpNoOtherOfItsNode(t *testing.T) {
 	})
 }
 
-func TestAllWhoAskForAMachineAtOnceAreAnsweredByOneCall(t *testing.T) {
+func TestOneCallAnswersAllConcurrentObservationsOfAMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 8)
 		d.SetMachine(node(1), backend.MachineStopped)
@@ -138,7 +138,7 @@ func TestAllWhoAskForAMachineAtOnceAreAnsweredByOneCall(t *testing.T) {
 	})
 }
 
-func TestWhoGetsAnAnswerAtOnceIsNotWokenForIt(t *testing.T) {
+func TestACallerWithAnImmediateAnswerIsNotWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		var asking sync.WaitGroup
@@ -152,12 +152,12 @@ func TestWhoGetsAnAnswerAtOnceIsNotWokenForIt(t *testing.T) {
 	})
 }
 
-func TestWhatAMachineWasSomeTimeAgoIsAskedAgain(t *testing.T) {
+func TestAnOldObservationIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		d.SetMachine(node(1), backend.MachineStopped)
 		release := d.Hold()
-		if _, err := d.observe("one who doesn't come back", node(1)); !errors.Is(err, backend.Queued) {
+		if _, err := d.observe("one that doesn't come back", node(1)); !errors.Is(err, backend.Queued) {
 			t.Fatalf("a call that is held was answered %v", err)
 		}
 		release()
@@ -170,7 +170,7 @@ func TestWhatAMachineWasSomeTimeAgoIsAskedAgain(t *testing.T) {
 	})
 }
 
-func TestAnAnswerIsNotGivenToWhoStaysForAnother(t *testing.T) {
+func TestACallerGetsNoAnswerToAnotherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, id := newDesk(t, 1), request("1", "a").ID
 		release := d.Hold()
@@ -185,19 +185,19 @@ func TestAnAnswerIsNotGivenToWhoStaysForAnother(t *testing.T) {
 		release()
 		asking.Wait()
 		if made == nil && err == nil {
-			t.Error("who asked for a volume got the answer to its removal")
+			t.Error("the caller of an attach got the answer to the removal")
 		}
 	})
 }
 
-func TestABackendThatDoesNotAttachIsSeenToBehindAQueue(t *testing.T) {
+func TestABackendThatDoesNotAttachHasNoAttacherBehindAQueue(t *testing.T) {
 	served := queue.New(t.Context(), nil).Serve(queue.Target{}, panicking{newDesk(t, 1)}, func() {})
 	if _, can := backend.As[backend.Attacher](served); can {
 		t.Error("the backend can't attach, and its queue offers to")
 	}
 }
 
-func TestTheAnswerToADetachIsHeardBeforeAnythingElseIsAsked(t *testing.T) {
+func TestTheAnswerToADetachIsCollectedBeforeAnyOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, id := newDesk(t, 8), request("1", "a").ID
 		must(t, d.provision(request("1", "a")))
@@ -222,18 +222,18 @@ func TestTheAnswerToADetachIsHeardBeforeAnythingElseIsAsked(t *testing.T) {
 			t.Errorf("then, there is %t, %v", asked, err)
 		}
 		if asked, _ := queue.EndedDetach(attacher, id, node(1)); asked {
-			t.Error("it is given twice")
+			t.Error("it is returned twice")
 		}
 	})
 }
 
-func TestWhatTheStorageHasTakenKeepsNoOtherCallFromBeingMade(t *testing.T) {
+func TestAnAcceptedCallBlocksNoOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		for _, number := range []string{"1", "2", "3"} {
 			must(t, d.provision(request(number, "a")))
 		}
-		d.TakeAtOnce()
+		d.AcceptAtOnce()
 		release := d.Hold()
 		for number, id := range []string{request("1", "a").ID, request("2", "a").ID, request("3", "a").ID} {
 			if err := d.attach(id, node(number)); !errors.Is(err, backend.Queued) {

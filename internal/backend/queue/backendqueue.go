@@ -9,15 +9,14 @@ import (
 // backendQueue holds the calls to one backend, or one server.
 type backendQueue struct {
 	name string
-	// slots is how many calls may run at once, and taken how many of them do.
-	slots, taken int
-	// calls are all that are open, by volume and, of attachments, by node.
+	// slots is how many calls may run at once, and inUse how many do.
+	slots, inUse int
+	// calls are the open calls, by volume and, of attachments, by node.
 	calls map[key]*call
 	// busy are the volumes for which a call has a slot or runs.
 	busy map[string]bool
-	// queued are the calls that have not begun, by namespace. Order is that in which
-	// namespaces are served, so that one namespace's thousand claims don't hold up
-	// another's one.
+	// queued are the calls that have not begun, by namespace. Order is that in which namespaces get
+	// slots, so a thousand claims of one namespace don't delay the one of another.
 	queued map[string][]*call
 	order  []string
 }
@@ -26,8 +25,8 @@ func newBackendQueue(name string) *backendQueue {
 	return &backendQueue{name: name, calls: map[key]*call{}, busy: map[string]bool{}, queued: map[string][]*call{}}
 }
 
-// find finds the call that is open for a volume, or queues the given one. The answer to a
-// call with another subject is void: the request since then may have changed everything.
+// find finds the call that is open for a volume, or queues the given one. The answer to a call with
+// another subject is void: the later request may depend on other state.
 func (q *backendQueue) find(c *call) *call {
 	if open := q.calls[c.key]; open != nil && (open.state != ended || open.subject == c.subject) && !open.isVoid() {
 		return open
@@ -41,17 +40,17 @@ func (q *backendQueue) find(c *call) *call {
 	return c
 }
 
-// next gives a slot to the first call of the namespace whose turn it is, past those whose
-// volume is busy; nil where none can have it.
+// next gives a slot to the first call of the next namespace, except calls for a busy volume; nil
+// where no call can have it.
 func (q *backendQueue) next() *call {
-	for turn, namespace := range q.order {
+	for i, namespace := range q.order {
 		calls := q.queued[namespace]
 		at := slices.IndexFunc(calls, func(c *call) bool { return !q.busy[c.id] })
 		if at < 0 {
 			continue
 		}
 		c := calls[at]
-		q.order = slices.Delete(q.order, turn, turn+1)
+		q.order = slices.Delete(q.order, i, i+1)
 		q.queued[namespace] = without(calls, at)
 		if len(calls) == 1 {
 			delete(q.queued, namespace)
@@ -64,7 +63,7 @@ func (q *backendQueue) next() *call {
 	return nil
 }
 
-// without takes one call out of a list; most of the time the first.
+// without removes one call from a list; usually the first.
 func without(calls []*call, at int) []*call {
 	if at == 0 {
 		return calls[1:]
@@ -73,31 +72,31 @@ func without(calls []*call, at int) []*call {
 }
 
 func (q *backendQueue) takeSlot(c *call) {
-	q.taken++
+	q.inUse++
 	if c.id != "" {
 		q.busy[c.id] = true
 	}
 }
 
-// end frees the call's slot, unless the storage did, and its volume.
+// end frees the call's slot, unless it is free already, and its volume.
 func (q *backendQueue) end(c *call) {
-	if !c.released {
-		q.taken--
+	if !c.accepted {
+		q.inUse--
 	}
 	delete(q.busy, c.id)
 }
 
-// forget drops an answer, unless a caller is about to have it.
+// forget drops an answer, unless a caller is about to get it.
 func (q *backendQueue) forget(c *call) {
 	if q.calls[c.key] == c && len(c.waiting) == 0 {
 		delete(q.calls, c.key)
 	}
 }
 
-// unanswered is what the caller of a call is told that has no answer yet.
+// unanswered is the error for the caller of a call without an answer yet.
 func (q *backendQueue) unanswered(c *call) error {
 	switch {
-	case c.state == begun || c.state == ended:
+	case c.state == running || c.state == ended:
 		return backend.Queued.Errorf("waiting for %s to answer", q.name)
 	case q.busy[c.id]:
 		return backend.Queued.Errorf("waiting for another call for volume %s to end", c.id)

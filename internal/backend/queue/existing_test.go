@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/queue"
 )
 
-func TestCallsAboutADiskThatOthersMadeAreMadeOneAfterTheOther(t *testing.T) {
+func TestCallsForAnExistingDiskRunOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const disk = "projects/p/zones/z/disks/legacy"
 		d := newDesk(t, 8)

@@ -20,7 +20,7 @@ import (
 )
 
 // measuredWorld has two backends before the same storage: one that is called through the
-// queue, and one whose callers wait.
+// queue, and one with callers that wait.
 type measuredWorld struct {
 	gather         func() []*dto.Metric
 	inner          *fake.Backend

@@ -49,7 +49,7 @@ func (d *desk) served(id string) backend.Backend {
 	})
 }
 
-// woken are the volumes whose callers were woken.
+// woken are the volumes of callers that were woken.
 func (d *desk) woken() []string {
 	synctest.Wait()
 	d.mu.Lock()
@@ -57,7 +57,7 @@ func (d *desk) woken() []string {
 	return d.names
 }
 
-// comeWhenWoken has everybody who is woken ask again, until nobody is.
+// comeWhenWoken repeats the calls of all woken callers, until no caller is woken.
 func (d *desk) comeWhenWoken() {
 	for done := 0; done < len(d.woken()); done++ {
 		_ = d.provisionAgain(d.woken()[done])
@@ -89,7 +89,7 @@ func TestAServedBackendKeepsTheContract(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatComesAtOnceIsGivenAtOnce(t *testing.T) {
+func TestAnImmediateAnswerIsReturnedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		if err := d.provision(request("1", "a")); err != nil {
@@ -101,8 +101,8 @@ func TestAnAnswerThatComesAtOnceIsGivenAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnAnswerOfWorkThatGoesOnIsVoidOnceSomethingHappened(t *testing.T) {
-	for name, asks := range map[string]bool{"while somebody waits for it": true, "while nobody does": false} {
+func TestAnInProgressAnswerIsVoidOnceTheVolumeChanged(t *testing.T) {
+	for name, asks := range map[string]bool{"while a caller waits for it": true, "while none does": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk(t, 1)
@@ -118,7 +118,7 @@ func TestAnAnswerOfWorkThatGoesOnIsVoidOnceSomethingHappened(t *testing.T) {
 				}
 				release()
 				if woken := d.woken(); len(woken) == 0 {
-					t.Error("nobody is woken")
+					t.Error("no caller is woken")
 				}
 				must(t, d.provision(request("1", "a")))
 			})
@@ -126,7 +126,7 @@ func TestAnAnswerOfWorkThatGoesOnIsVoidOnceSomethingHappened(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfWorkThatGoesOnIsGivenWhereNothingHappenedSince(t *testing.T) {
+func TestAnInProgressAnswerIsReturnedWhereNothingChangedSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		d.FailNext(backend.InProgress.Errorf("the agent is at work"))
@@ -142,7 +142,7 @@ func TestAnAnswerOfWorkThatGoesOnIsGivenWhereNothingHappenedSince(t *testing.T) 
 	})
 }
 
-func TestASlowCallLetsItsCallerGoAndWakesItForTheAnswer(t *testing.T) {
+func TestASlowCallReturnsQueuedAndWakesItsCallerForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		d.FailNext(backend.Exhausted.Errorf("full"))
@@ -159,7 +159,7 @@ func TestASlowCallLetsItsCallerGoAndWakesItForTheAnswer(t *testing.T) {
 			t.Errorf("%v are woken", d.woken())
 		}
 		if err := d.provision(request("1", "a")); !errors.Is(err, backend.Exhausted) {
-			t.Errorf("asked again, it answers %v", err)
+			t.Errorf("repeated, it returns %v", err)
 		}
 		if calls := d.Calls(); len(calls) != 1 {
 			t.Errorf("the backend was called for %v", calls)
@@ -187,7 +187,7 @@ func TestNoMoreCallsRunThanTheBackendAllows(t *testing.T) {
 	})
 }
 
-func TestNamespacesTakeTurns(t *testing.T) {
+func TestNamespacesGetSlotsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		release := d.Hold()
@@ -206,7 +206,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	})
 }
 
-func TestWhatHadToWaitForItsTurnIsDecidedAgain(t *testing.T) {
+func TestACallThatWaitedForASlotIsDecidedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		must(t, d.provision(request("1", "a")))
@@ -215,15 +215,15 @@ func TestWhatHadToWaitForItsTurnIsDecidedAgain(t *testing.T) {
 		_ = d.delete(request("1", "a").ID)
 		release()
 		if !slices.Contains(d.woken(), request("1", "a").ID) {
-			t.Error("who wants to delete is not woken")
+			t.Error("the caller of the deletion is not woken")
 		}
 		if !d.Has(request("1", "a").ID) {
-			t.Error("the volume is removed, and nobody asked whether it still may be")
+			t.Error("the volume is removed without another decision")
 		}
 	})
 }
 
-func TestATurnThatNobodyComesForGoesToTheNext(t *testing.T) {
+func TestAnUnusedSlotGoesToTheNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		release := d.Hold()
@@ -238,7 +238,7 @@ func TestATurnThatNobodyComesForGoesToTheNext(t *testing.T) {
 	})
 }
 
-func TestAHangingBackendHoldsUpNoOther(t *testing.T) {
+func TestAHangingBackendBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hanging, other := newDesk(t, 1), fake.New()
 		release := hanging.Hold()
@@ -273,18 +273,18 @@ func TestADeletionWaitsForTheCallBeforeItAndMakesItsAnswerVoid(t *testing.T) {
 		}
 		release()
 		if !slices.Contains(d.woken(), id) {
-			t.Error("who wants to delete is not woken")
+			t.Error("the caller of the deletion is not woken")
 		}
 		if err := d.delete(id); err != nil || d.Has(id) {
 			t.Errorf("it answers %v, and the volume is there: %t", err, d.Has(id))
 		}
 		if err := d.provision(request("1", "a")); err != nil || !d.Has(id) {
-			t.Errorf("asked for again, it answers %v without making the volume", err)
+			t.Errorf("repeated, it returns %v without making the volume", err)
 		}
 	})
 }
 
-func TestAnAnswerOfAnEarlierSpecIsNotGiven(t *testing.T) {
+func TestTheAnswerForAnEarlierSpecIsVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		d.FailNext(backend.Invalid.Errorf("no such export"))
@@ -297,15 +297,15 @@ func TestAnAnswerOfAnEarlierSpecIsNotGiven(t *testing.T) {
 	})
 }
 
-func TestAnAnswerToAnotherRequestIsNotGiven(t *testing.T) {
+func TestTheAnswerToAnotherRequestIsVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		release := d.Hold()
 		_ = d.provision(request("1", "a"))
 		release()
 		synctest.Wait()
-		stranger := request("1", "b")
-		if err := d.provision(stranger); !errors.Is(err, backend.Conflict) {
+		other := request("1", "b")
+		if err := d.provision(other); !errors.Is(err, backend.Conflict) {
 			t.Errorf("another claim is answered %v", err)
 		}
 	})
@@ -327,7 +327,7 @@ func (panicking) Delete(context.Context, string) error { panic("bad reply") }
 func TestAbilitiesAreFoundBehindAQueue(t *testing.T) {
 	d := newDesk(t, 1)
 	if _, can := backend.As[backend.Prober](d.served("v")); !can {
-		t.Error("the backend can be probed, and nobody sees it")
+		t.Error("the backend can be probed, but As does not find that")
 	}
 	if _, can := backend.As[backend.Lister](queue.New(t.Context(), nil).Serve(queue.Target{}, panicking{d}, func() {})); can {
 		t.Error("the backend can't list, and says so")
@@ -345,11 +345,11 @@ func TestAVolumeGrowsThroughAQueueWhereItCanGrow(t *testing.T) {
 		t.Error("the backend can't grow volumes, and its queue offers to")
 	}
 	if _, err := backend.Expand(t.Context(), fixed, "v", backendtest.Request("1").Capacity); !errors.Is(err, backend.Invalid) {
-		t.Errorf("asked all the same, it answers %v", err)
+		t.Errorf("without the ability it returns %v", err)
 	}
 }
 
-func TestAGrowthThatTakesLongIsAnsweredWhenItIsAskedForAgain(t *testing.T) {
+func TestALongGrowthIsAnsweredWhenItIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, asked := newDesk(t, 1), request("1", "a")
 		_ = d.provision(asked)

@@ -6,24 +6,23 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// recycler is one whose calls the queue makes.
+// recycler is a Recycler with calls that go through the queue.
 type recycler struct {
 	inner backend.Recycler
 	on    served
 }
 
-// ServeRecycler returns a recycler that makes its calls through the queue. Wake is called as
-// Serve says.
+// ServeRecycler returns a recycler that makes its calls through the queue. For wake see Serve.
 func (q *Queue) ServeRecycler(target Target, inner backend.Recycler, wake func()) backend.Recycler {
 	return &recycler{inner: inner, on: served{queue: q, target: target, wake: wake}}
 }
 
-// Recycle asks for the end of what a directory holds.
-func (r *recycler) Recycle(ctx context.Context, wanted backend.Recycling) error {
-	_, err := ask[any](ctx, &r.on, &call{
+// Recycle empties a directory.
+func (r *recycler) Recycle(ctx context.Context, request backend.Recycling) error {
+	_, err := submit[any](ctx, &r.on, &call{
 		subject: subject{operation: recycle},
-		key:     key{id: wanted.Volume},
-		run:     func(ctx context.Context) (any, error) { return nil, r.inner.Recycle(ctx, wanted) },
+		key:     key{id: request.Volume},
+		run:     func(ctx context.Context) (any, error) { return nil, r.inner.Recycle(ctx, request) },
 	})
 	return err
 }

@@ -41,7 +41,7 @@ func TestARecyclingIsNoAnswerToTheNextOne(t *testing.T) {
 	})
 }
 
-func TestASilentServerHoldsUpNoOther(t *testing.T) {
+func TestASilentServerBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, silent, awake := queue.New(t.Context(), nil), &janitor{gate: make(chan struct{})}, &janitor{gate: make(chan struct{})}
 		close(awake.gate)

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// useSlot begins a call that has a slot. A call that has not begun takes the subject that was
-// asked for last: what the earlier one was decided on may have changed.
+// useSlot begins a call that has a slot. A call that has not begun gets the latest subject: what the
+// earlier one was decided on may have changed.
 func (q *Queue) useSlot(of *backendQueue, open, c *call) {
 	if open.state == queued || open.state == granted {
 		open.subject, open.run, open.metric = c.subject, c.run, c.metric
@@ -20,10 +20,10 @@ func (q *Queue) useSlot(of *backendQueue, open, c *call) {
 	q.advance(of)
 }
 
-// advance gives slots to as many calls as may run. A caller that stays has just decided, so
-// its call begins; all others are woken to decide again, and come for their slot.
+// advance gives slots to as many calls as may run. A caller that waits has just decided, so its call
+// begins; all others are woken to decide again, and come for their slot.
 func (q *Queue) advance(of *backendQueue) {
-	for of.taken < of.slots {
+	for of.inUse < of.slots {
 		c := of.next()
 		if c == nil {
 			return
@@ -34,17 +34,17 @@ func (q *Queue) advance(of *backendQueue) {
 		}
 		c.state = granted
 		c.wakeAll()
-		time.AfterFunc(slotKept, func() { q.expire(of, c) })
+		time.AfterFunc(slotKept, func() { q.expireSlot(of, c) })
 	}
 }
 
 func (q *Queue) begin(of *backendQueue, c *call) {
-	c.state = begun
+	c.state = running
 	go q.run(of, c)
 }
 
-// expire takes a slot back that no caller came for.
-func (q *Queue) expire(of *backendQueue, c *call) {
+// expireSlot frees a slot that no caller came for.
+func (q *Queue) expireSlot(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if c.state != granted {
@@ -55,11 +55,11 @@ func (q *Queue) expire(of *backendQueue, c *call) {
 	q.advance(of)
 }
 
-// run makes a call and wakes the callers that went away.
+// run makes a call and wakes the callers that returned.
 func (q *Queue) run(of *backendQueue, c *call) {
 	ctx, cancel := context.WithTimeout(q.ctx, timeout)
 	defer cancel()
-	answer, err := q.measure(backend.OnTaken(ctx, func() { q.release(of, c) }), c)
+	answer, err := q.measure(backend.OnAccepted(ctx, func() { q.freeSlot(of, c) }), c)
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,34 +69,33 @@ func (q *Queue) run(of *backendQueue, c *call) {
 		delete(c.wakes, by)
 	}
 	if len(c.waiting) == 0 {
-		time.AfterFunc(c.keeps(), func() { q.drop(of, c) })
+		time.AfterFunc(c.answerKept(), func() { q.expireAnswer(of, c) })
 	}
 	c.wakeAll()
 	of.end(c)
 	q.advance(of)
 }
 
-// release frees the slot of a call that the storage works on. Nothing else happens to the
-// volume before the call ends.
-func (q *Queue) release(of *backendQueue, c *call) {
+// freeSlot frees the slot of a call that the storage has accepted. No other call for the volume runs
+// before this one ends.
+func (q *Queue) freeSlot(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !c.released && c.state == begun {
-		c.released = true
-		of.taken--
+	if !c.accepted && c.state == running {
+		c.accepted = true
+		of.inUse--
 		q.advance(of)
 	}
 }
 
-// drop forgets an answer that no caller came for.
-func (q *Queue) drop(of *backendQueue, c *call) {
+// expireAnswer drops an answer that no caller came for.
+func (q *Queue) expireAnswer(of *backendQueue, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	of.forget(c)
 }
 
-// measure makes a call, and reports how long the backend took: the time in the queue is not
-// the backend's.
+// measure makes a call, and reports its duration, without the time in the queue.
 func (q *Queue) measure(ctx context.Context, c *call) (any, error) {
 	began := time.Now()
 	answer, err := recovered(ctx, c)
@@ -106,8 +105,8 @@ func (q *Queue) measure(ctx context.Context, c *call) (any, error) {
 	return answer, err
 }
 
-// recovered turns a panic of a backend, which would end the whole program, into an error
-// whose outcome isn't known.
+// recovered turns a panic of a backend, which would end the program, into an error with an
+// unknown outcome.
 func recovered(ctx context.Context, c *call) (answer any, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -91,7 +91,7 @@ func (s *story) startServer() *nfsServer {
 			server.Server, err = nfstest.Serve(server.share)
 		}
 		if err == nil {
-			server.proxy, err = nfstest.Spoil(server.Port())
+			server.proxy, err = nfstest.NewProxy(server.Port())
 		}
 		return err
 	})

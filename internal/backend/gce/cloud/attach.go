@@ -9,12 +9,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Manner is how a disk is attached.
-type Manner struct{ Device, Mode string }
+// AttachOptions are the device name and the mode of an attached disk.
+type AttachOptions struct{ Device, Mode string }
 
-// EnsureAttached finds a disk attached to a node's instance as it is to be, or attaches
-// it.
-func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.NodeIdentity, at Place, as Manner) error {
+// EnsureAttached attaches a disk to a node's instance, unless it is attached with these options.
+func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.NodeIdentity, at InstanceRef, as AttachOptions) error {
 	on, err := c.instance(ctx, at)
 	switch {
 	case err != nil:
@@ -29,22 +28,22 @@ func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.N
 	return err
 }
 
-// checkAttached tells whether a disk is attached to an instance as it is to be. What is
-// attached in another way was attached by somebody else, or for something else.
-func (c *Client) checkAttached(ctx context.Context, found *Disk, on *Instance, as Manner) (bool, error) {
+// checkAttached reports whether a disk is attached to an instance with these options. With other
+// options another program attached it, or Stowage for another purpose: that is a Conflict.
+func (c *Client) checkAttached(ctx context.Context, found *Disk, on *Instance, as AttachOptions) (bool, error) {
 	has := on.attachedDisk(found.Path())
 	switch {
 	case has == nil:
 		return false, checkFree(found, on, as)
 	case has.DeviceName != as.Device || has.AutoDelete:
-		return false, backend.Conflict.Errorf("disk %s is attached to instance %s by somebody else, as device %s: detach it there",
+		return false, backend.Conflict.Errorf("disk %s is attached to instance %s by another program, as device %s: detach it there",
 			found.Path(), on.At.Name, has.DeviceName)
 	case has.Mode != as.Mode:
 		return false, backend.Conflict.Errorf("disk %s is attached to instance %s as %s, and is to be %s: it has to be detached first",
 			found.Path(), on.At.Name, has.Mode, as.Mode)
 	}
-	// It may be on its way out.
-	if err := c.settle(ctx, on, "detachDisk"); err != nil {
+	// A detach may be in progress.
+	if err := c.awaitOperations(ctx, on, "detachDisk"); err != nil {
 		return false, err
 	}
 	now, err := c.instance(ctx, on.At)
@@ -54,9 +53,9 @@ func (c *Client) checkAttached(ctx context.Context, found *Disk, on *Instance, a
 	return err == nil, err
 }
 
-// checkFree looks for what is in the way of attaching a disk. Whether others read it, or
-// attach it now, the API knows.
-func checkFree(found *Disk, on *Instance, as Manner) error {
+// checkFree returns an error where a disk can't be attached. Whether others read it, or attach it
+// at the same time, the API checks.
+func checkFree(found *Disk, on *Instance, as AttachOptions) error {
 	if other := on.deviceNamed(as.Device); other != nil {
 		return backend.Conflict.Errorf("instance %s has another disk, %s, as device %s: detach that one", on.At.Name, PathOf(other.Source), as.Device)
 	}
@@ -71,17 +70,17 @@ func checkFree(found *Disk, on *Instance, as Manner) error {
 	return nil
 }
 
-func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as Manner) error {
-	asked := &compute.AttachedDisk{
+func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as AttachOptions) error {
+	disk := &compute.AttachedDisk{
 		Source: found.Path(), DeviceName: as.Device, Mode: as.Mode, Type: "PERSISTENT",
 		ForceSendFields: []string{"AutoDelete"},
 	}
-	err := c.make(ctx, change{
+	err := c.do(ctx, change{
 		doing: fmt.Sprintf("attaching disk %s to instance %s", found.Path(), on.At.Name),
 		zone:  on.At.Zone,
-		basis: append([]string{"attach", as.Mode}, standing(found, on)...),
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Instances.AttachDisk(on.At.Project, on.At.Zone, on.At.Name, asked).RequestId(requestID).Context(ctx).Do()
+		basis: append([]string{"attach", as.Mode}, attachBasis(found, on)...),
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Instances.AttachDisk(on.At.Project, on.At.Zone, on.At.Name, disk).RequestId(requestID).Context(ctx).Do()
 		},
 		isSeen: func(ctx context.Context) (bool, error) {
 			now, err := c.instance(ctx, on.At)
@@ -101,8 +100,8 @@ func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as M
 	return err
 }
 
-// explainAbsence returns what an answer means that the disk or the instance isn't there,
-// though both were a moment ago.
+// explainAbsence explains an answer that the disk or the instance doesn't exist, though both did a
+// moment ago.
 func (c *Client) explainAbsence(ctx context.Context, found *Disk, on *Instance, refused error) error {
 	now, err := c.instance(ctx, on.At)
 	switch {
@@ -122,13 +121,7 @@ func (c *Client) explainAbsence(ctx context.Context, found *Disk, on *Instance, 
 		found.Path(), on.At.Name, refused)
 }
 
-// standing is what attaching and detaching are decided on. Whatever was attached or
-// detached since is another standing, so that what is asked for again is done again.
-func standing(found *Disk, on *Instance) []string {
-	return []string{found.Path(), found.incarnation(), on.At.ProviderID(), idOf(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
-}
-
-// CheckReady is an error where a disk can't be attached now.
+// CheckReady returns an error where a disk can't be attached now.
 func (d *Disk) CheckReady() error {
 	switch d.Status {
 	case DiskReady:

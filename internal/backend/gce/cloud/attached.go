@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// AttachedTo finds how a disk is attached to the instances that a node may be; nil where
-// it isn't, and isn't about to be.
+// AttachedTo returns the disk as it is attached to an instance that a node may be; nil where it
+// isn't attached, and no attach is in progress.
 func (c *Client) AttachedTo(ctx context.Context, node backend.NodeIdentity, path func(*Instance) string) (*compute.AttachedDisk, error) {
 	candidates, err := c.InstancesOf(ctx, node)
 	if err != nil {
@@ -26,8 +26,8 @@ func (c *Client) AttachedTo(ctx context.Context, node backend.NodeIdentity, path
 	return nil, nil
 }
 
-// diskOn finds how a disk is attached to an instance. The instance is read again after the
-// operations: one that ended while it was read first was seen by neither.
+// diskOn returns a disk as it is attached to an instance. It reads the instance again after the
+// operations: an operation that ended during the first read shows in neither.
 func (c *Client) diskOn(ctx context.Context, on *Instance, path string) (*compute.AttachedDisk, error) {
 	under := "attachDisk"
 	if on.attachedDisk(path) != nil {
@@ -49,7 +49,7 @@ func (c *Client) diskOn(ctx context.Context, on *Instance, path string) (*comput
 	return now.attachedDisk(path), nil
 }
 
-// IsUsed reports whether any instance has a disk, or may be getting one in its zone.
+// IsUsed reports whether any instance has a disk. An attach of any disk in the zone is InProgress.
 func (c *Client) IsUsed(ctx context.Context, zone, name string) (bool, error) {
 	operations, err := c.running(ctx, zone, "attachDisk")
 	switch {

@@ -12,18 +12,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// InsertDisk makes a disk in a zone. A second call for the same disk takes part in the first.
-func (c *Client) InsertDisk(ctx context.Context, zone string, wanted *compute.Disk) error {
-	text, err := json.Marshal(wanted)
+// InsertDisk makes a disk in a zone. A second call for the same disk joins the first operation.
+func (c *Client) InsertDisk(ctx context.Context, zone string, disk *compute.Disk) error {
+	text, err := json.Marshal(disk)
 	if err != nil {
-		return fmt.Errorf("describing disk %s: %w", wanted.Name, err)
+		return fmt.Errorf("describing disk %s: %w", disk.Name, err)
 	}
-	return c.make(ctx, change{
-		doing: fmt.Sprintf("making disk %s in zone %s", wanted.Name, zone),
+	return c.do(ctx, change{
+		doing: fmt.Sprintf("making disk %s in zone %s", disk.Name, zone),
 		zone:  zone,
-		basis: []string{"insert", c.DiskPath(zone, wanted.Name), string(text)},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.Insert(c.Project, zone, wanted).RequestId(requestID).Context(ctx).Do()
+		basis: []string{"insert", c.DiskPath(zone, disk.Name), string(text)},
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.Insert(c.Project, zone, disk).RequestId(requestID).Context(ctx).Do()
 		},
 	})
 }
@@ -33,14 +33,14 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 	labels := map[string]string{}
 	maps.Copy(labels, found.Labels)
 	labels[key] = value
-	// The fingerprint keeps labels that somebody adds meanwhile.
-	asked := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
-	err := c.make(ctx, change{
+	// The fingerprint protects labels that are added meanwhile.
+	request := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
+	err := c.do(ctx, change{
 		doing: "labelling disk " + found.Path(),
 		zone:  found.ZoneName(),
 		basis: []string{"retain", found.Path(), found.incarnation(), found.LabelFingerprint},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.SetLabels(c.Project, found.ZoneName(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.SetLabels(c.Project, found.ZoneName(), found.Name, request).RequestId(requestID).Context(ctx).Do()
 		},
 		isSeen: func(ctx context.Context) (bool, error) {
 			now, err := c.Disk(ctx, found.ZoneName(), found.Name)
@@ -53,8 +53,8 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 	return err
 }
 
-// Resize makes a disk the smallest of its type that has a capacity. Its caller looks whether it
-// is smaller.
+// Resize makes a disk the smallest of its type with a capacity. The caller checks that it is
+// smaller.
 func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quantity) error {
 	can, err := c.DiskType(ctx, found.ZoneName(), NameOf(found.Type))
 	if err != nil {
@@ -64,13 +64,13 @@ func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quan
 	if err != nil {
 		return err
 	}
-	return c.make(ctx, change{
+	return c.do(ctx, change{
 		doing: fmt.Sprintf("growing disk %s to %dGi", found.Path(), sizeGb),
 		zone:  found.ZoneName(),
 		basis: []string{"resize", found.Path(), found.incarnation(), fmt.Sprint(found.SizeGb), fmt.Sprint(sizeGb)},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			asked := &compute.DisksResizeRequest{SizeGb: sizeGb}
-			return c.compute.Disks.Resize(c.Project, found.ZoneName(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			request := &compute.DisksResizeRequest{SizeGb: sizeGb}
+			return c.compute.Disks.Resize(c.Project, found.ZoneName(), found.Name, request).RequestId(requestID).Context(ctx).Do()
 		},
 	})
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 )
 
-// remembered is how many changes that failed are remembered. Forgetting one costs a call.
-const remembered = 10_000
+// maxHistory is how many failed changes are remembered. Forgetting one costs a call.
+const maxHistory = 10_000
 
-// Target is what calls are about: a project, and those of its zones that disks are made in.
+// Target is a project, and the zones in which disks are made.
 type Target struct {
 	transport.Login
 	Project string
@@ -25,17 +25,17 @@ type Target struct {
 type Key struct {
 	// Text is the key as Google gives it out.
 	Text []byte
-	// Version is another one once the key is.
+	// Version changes with the key.
 	Version string
 }
 
-// Clients are those that are signed in, with what they share: which changes failed, and the
-// operations that calls wait for. All methods can be called at once.
+// Clients keeps the clients that are signed in, and what they share: the changes that failed, and
+// the operations that calls wait for. All methods can be called at once.
 type Clients struct {
-	// Limits hold for clients that sign in from now on.
+	// Limits apply to clients that sign in from now on.
 	Limits  Limits
 	history *lru.Cache
-	waiting *waiting
+	poller  *poller
 
 	mu       sync.Mutex
 	signedIn map[transport.Login]session
@@ -47,13 +47,13 @@ type session struct {
 	version string
 }
 
-// NewClients makes clients none of which is signed in yet.
+// NewClients makes Clients of which none is signed in yet.
 func NewClients() *Clients {
-	return &Clients{Limits: usual, history: lru.New(remembered), waiting: newWaiting(), signedIn: map[transport.Login]session{}}
+	return &Clients{Limits: defaultLimits, history: lru.New(maxHistory), poller: newPoller(), signedIn: map[transport.Login]session{}}
 }
 
-// SignIn makes what one call to a backend works with. It is signed in anew where the version
-// of the key is another one.
+// SignIn makes the Client of one call to a backend. It signs in again when the key's version
+// changes.
 func (k *Clients) SignIn(ctx context.Context, at Target, with Key) (*Client, error) {
 	known, found := k.known(at.Login)
 	if !found || known.version != with.Version {
@@ -66,7 +66,7 @@ func (k *Clients) SignIn(ctx context.Context, at Target, with Key) (*Client, err
 		k.signedIn[at.Login] = known
 		k.mu.Unlock()
 	}
-	return &Client{Target: at, compute: known.Service, limits: k.Limits, history: k.history, waiting: k.waiting}, nil
+	return &Client{Target: at, compute: known.Service, limits: k.Limits, history: k.history, poller: k.poller}, nil
 }
 
 func (k *Clients) known(at transport.Login) (known session, found bool) {
@@ -76,25 +76,24 @@ func (k *Clients) known(at transport.Login) (known session, found bool) {
 	return known, found
 }
 
-// Client is what one call to a backend works with: a client that is signed in.
+// Client serves one call to a backend: it is signed in.
 type Client struct {
 	Target
 	compute *compute.Service
 	limits  Limits
 	history *lru.Cache
-	waiting *waiting
+	poller  *poller
 }
 
-// Limits are how long things may take, and how much is asked for at once.
+// Limits bound how long calls may take, and how much one call lists.
 type Limits struct {
-	// Call is until one call is answered, Operation until a caller is told that an
-	// operation goes on.
+	// Call bounds one call to the API, Operation the time until a caller gets InProgress.
 	Call, Operation time.Duration
-	// Poll is how often is asked how far operations are.
+	// Poll is the interval at which operations are listed.
 	Poll time.Duration
-	// Page is how many disks or instances are listed at once.
+	// Page is how many disks or instances one page lists.
 	Page int64
 }
 
-// usual limits: a call takes a second, making or attaching a disk some ten.
-var usual = Limits{Call: 30 * time.Second, Operation: 30 * time.Second, Poll: 500 * time.Millisecond, Page: 500}
+// defaultLimits: a call takes about a second, making or attaching a disk about ten.
+var defaultLimits = Limits{Call: 30 * time.Second, Operation: 30 * time.Second, Poll: 500 * time.Millisecond, Page: 500}

@@ -2,7 +2,6 @@ package cloud
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"google.golang.org/api/compute/v1"
@@ -10,16 +9,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// DeleteDisk deletes a disk, once no instance has it.
+// DeleteDisk deletes a disk that no instance has.
 func (c *Client) DeleteDisk(ctx context.Context, found *Disk) error {
 	if len(found.Users) > 0 {
 		return stillAttached(found)
 	}
-	err := c.make(ctx, change{
+	err := c.do(ctx, change{
 		doing: "deleting disk " + found.Path(),
 		zone:  found.ZoneName(),
 		basis: []string{"delete", found.Path(), found.incarnation()},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Disks.Delete(c.Project, found.ZoneName(), found.Name).RequestId(requestID).Context(ctx).Do()
 		},
 	})
@@ -45,10 +44,7 @@ func stillAttached(found *Disk) error {
 		found.Path(), strings.Join(instances, ", "))
 }
 
-// NotThere is the error for what needs a disk that there is not.
-func (c *Client) NotThere(id string) error {
+// NoDisk is the error for a disk that doesn't exist.
+func (c *Client) NoDisk(id string) error {
 	return backend.NotFound.Errorf("project %s has no disk %s: it was deleted, or was never made", c.Project, id)
 }
-
-// idOf is a number of the API's as a word.
-func idOf(number uint64) string { return fmt.Sprint(number) }

@@ -9,13 +9,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// SettledDisk finds how a disk is attached to an instance, once nothing is about to be;
-// nil where it isn't. The instance is the one that it was found on.
+// SettledDisk returns a disk as it is attached to an instance, after attaches in progress ended;
+// nil where it isn't attached. It also returns the instance as it was read last.
 func (c *Client) SettledDisk(ctx context.Context, on *Instance, path string) (*Instance, *compute.AttachedDisk, error) {
 	if has := on.attachedDisk(path); has != nil {
 		return on, has, nil
 	}
-	if err := c.settle(ctx, on, "attachDisk"); err != nil {
+	if err := c.awaitOperations(ctx, on, "attachDisk"); err != nil {
 		return nil, nil, err
 	}
 	on, err := c.instance(ctx, on.At)
@@ -26,29 +26,29 @@ func (c *Client) SettledDisk(ctx context.Context, on *Instance, path string) (*I
 	return on, has, nil
 }
 
-// NotShown is the error for a disk that an instance has and the project doesn't show.
-func NotShown(path string, on *Instance) error {
-	return backend.NotReady.Errorf("disk %s is attached to instance %s, and isn't shown: it is looked for again", path, on.At.Name)
+// DiskNotListed is the error for a disk that an instance has and that can't be read.
+func DiskNotListed(path string, on *Instance) error {
+	return backend.NotReady.Errorf("disk %s is attached to instance %s, and can't be read: it is read again", path, on.At.Name)
 }
 
-// DetachDisk takes a disk from an instance that has it as a device.
+// DetachDisk detaches a disk from an instance that has it as a device.
 func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, device string) error {
 	isGone := func(ctx context.Context) (bool, error) {
 		now, err := c.instance(ctx, from.At)
 		return err == nil && (now == nil || now.attachedDisk(found.Path()) == nil), err
 	}
-	err := c.make(ctx, change{
+	err := c.do(ctx, change{
 		doing: fmt.Sprintf("detaching disk %s from instance %s", found.Path(), from.At.Name),
 		zone:  from.At.Zone,
-		basis: append([]string{"detach", device}, standing(found, from)...),
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+		basis: append([]string{"detach", device}, attachBasis(found, from)...),
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Instances.DetachDisk(from.At.Project, from.At.Zone, from.At.Name, device).RequestId(requestID).Context(ctx).Do()
 		},
 		isSeen: isGone,
 	})
 	switch known := ReasonOf(err); known {
 	case NotFound, invalid:
-		// The instance or the device went away meanwhile, or something else is wrong.
+		// The instance or the device may be gone meanwhile.
 		gone, unknown := isGone(ctx)
 		if gone || unknown != nil {
 			return unknown
@@ -59,10 +59,10 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 	return err
 }
 
-// settle waits until the operations of a type that are under way at an instance have
-// ended. They don't say which disk they are about. Whoever calls reads the instance after
-// that: what ended while it was asked for was seen by neither.
-func (c *Client) settle(ctx context.Context, on *Instance, operationType string) error {
+// awaitOperations waits until the operations of a type at an instance have ended. They don't say
+// which disk they are about. The caller reads the instance after that: an operation that ended
+// during an earlier read shows in neither.
+func (c *Client) awaitOperations(ctx context.Context, on *Instance, operationType string) error {
 	under, err := c.running(ctx, on.At.Zone, operationType)
 	if err != nil {
 		return err

@@ -19,14 +19,14 @@ const (
 	DiskFailed   = "FAILED"
 )
 
-// usedOfDisks are the fields that are used of disks that are listed.
-const usedOfDisks googleapi.Field = "id,name,selfLink,zone,description,labels,labelFingerprint,sizeGb,status,type,users," +
+// diskFields are the fields of listed disks that are read.
+const diskFields googleapi.Field = "id,name,selfLink,zone,description,labels,labelFingerprint,sizeGb,status,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
 
-// gib is what Google calls a GB.
+// gib is a GB, as Google uses the word, in bytes.
 const gib = 1 << 30
 
-// Disk is one that was found.
+// Disk is a disk as the API described it.
 type Disk struct{ *compute.Disk }
 
 // Path is how the disk is named in calls.
@@ -40,7 +40,7 @@ func (d *Disk) Capacity() resource.Quantity {
 	return *resource.NewQuantity(d.SizeGb*gib, resource.BinarySI)
 }
 
-// incarnation tells a disk from others that had or will have its name.
+// incarnation identifies a disk among all that had or will have its name.
 func (d *Disk) incarnation() string { return fmt.Sprint(d.Id) }
 
 // DiskPath is how a disk is named in calls.
@@ -62,9 +62,9 @@ func (c *Client) Disk(ctx context.Context, zone, id string) (*Disk, error) {
 	return &Disk{found}, nil
 }
 
-// DisksNamed finds the disks of a name in all zones of the project: a zone may have been
-// taken from the backend since. A list may lag behind, so that the backend's own zones
-// are asked one by one before it is believed that there is none.
+// DisksNamed finds the disks with a name in all zones of the project: a zone may have been removed
+// from the backend since. A list may lag behind, so it reads the disk in each of the backend's
+// zones before it returns none.
 func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 	found, err := c.Disks(ctx, fmt.Sprintf("name = %q", id))
 	if err != nil {
@@ -86,10 +86,10 @@ func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 	return found, nil
 }
 
-// Disks lists the disks, in all zones, that a filter lets through.
+// Disks lists the disks in all zones that match a filter.
 func (c *Client) Disks(ctx context.Context, filter string) (found []*Disk, err error) {
 	err = c.compute.Disks.AggregatedList(c.Project).Filter(filter).MaxResults(c.limits.Page).
-		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/disks("+usedOfDisks+")").
+		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/disks("+diskFields+")").
 		Pages(ctx, func(page *compute.DiskAggregatedList) error {
 			for scope, here := range page.Items {
 				if here.Warning != nil && here.Warning.Code == unreachable {
@@ -106,7 +106,7 @@ func (c *Client) Disks(ctx context.Context, filter string) (found []*Disk, err e
 	return found, c.aboutProject(err)
 }
 
-// unreachable is what a list says of zones that it couldn't ask.
+// unreachable marks zones that a list could not read.
 const unreachable = "UNREACHABLE"
 
 func checkReached(unreachables []string) error {
@@ -117,13 +117,13 @@ func checkReached(unreachables []string) error {
 }
 
 func incomplete(scope string) error {
-	return backend.Unavailable.Errorf("the Compute API can't tell now what is in %s: it is asked again", scope)
+	return backend.Unavailable.Errorf("the Compute API can't list %s now: it is tried again", scope)
 }
 
-// aboutProject says what it means that a list across a project isn't found.
+// aboutProject explains NotFound for a list across a project.
 func (c *Client) aboutProject(err error) error {
 	if ReasonOf(err) == NotFound {
-		return backend.Unavailable.Errorf("there is no project %s, or it isn't shown to whom the manager signs in as: "+
+		return backend.Unavailable.Errorf("there is no project %s, or the manager's credentials may not see it: "+
 			"correct gce.project, in a new StorageBackend, or grant access: %w", c.Project, err)
 	}
 	return err

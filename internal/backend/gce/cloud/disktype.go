@@ -9,15 +9,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// DiskType is a type of disks, and the sizes that its disks can have, in GiB. Most is 0 where
-// the API doesn't say.
+// DiskType is a type of disks, and the sizes that its disks can have, in GiB. Max is 0 where the
+// API doesn't say.
 type DiskType struct {
-	Name        string
-	Least, Most int64
+	Name     string
+	Min, Max int64
 }
 
-// DiskType reads a type, with the sizes that its disks can have in a zone. New types come up, and a list of our own
-// would be old.
+// DiskType reads a type, with the sizes that its disks can have in a zone. A list in Stowage would
+// miss new types.
 func (c *Client) DiskType(ctx context.Context, zone, diskType string) (DiskType, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
@@ -28,17 +28,17 @@ func (c *Client) DiskType(ctx context.Context, zone, diskType string) (DiskType,
 	case err != nil:
 		return DiskType{}, err
 	}
-	read := DiskType{Name: diskType, Least: 1}
-	// Without a word of the API on sizes, it says so once it is asked for a disk.
-	_, _ = fmt.Sscanf(found.ValidDiskSize, "%dGB-%dGB", &read.Least, &read.Most)
+	read := DiskType{Name: diskType, Min: 1}
+	// Without sizes here, the API checks the size when it makes the disk.
+	_, _ = fmt.Sscanf(found.ValidDiskSize, "%dGB-%dGB", &read.Min, &read.Max)
 	return read, nil
 }
 
-// AtLeast is the size of the smallest disk that has a capacity.
+// AtLeast is the size of the smallest disk with a capacity.
 func (s DiskType) AtLeast(capacity resource.Quantity) (sizeGb int64, err error) {
-	sizeGb = max(s.Least, InGib(capacity))
-	if s.Most > 0 && sizeGb > s.Most {
-		return 0, backend.Invalid.Errorf("disks of type %s have %dGi at most: ask for no more than that, not for %s", s.Name, s.Most, capacity.String())
+	sizeGb = max(s.Min, InGib(capacity))
+	if s.Max > 0 && sizeGb > s.Max {
+		return 0, backend.Invalid.Errorf("disks of type %s have %dGi at most: ask for no more than that, not for %s", s.Name, s.Max, capacity.String())
 	}
 	return sizeGb, nil
 }

@@ -13,33 +13,33 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 )
 
-// errSent says of a call that changes something that it may have been heard.
+// errSent marks a call that may have changed something.
 var errSent = errors.New("the call may have taken effect")
 
-// failure is the error that an operation ended in: it changed nothing.
-type failure struct{ code, message string }
+// operationError is the error of an operation: it changed nothing.
+type operationError struct{ code, message string }
 
 // Error implements error.
-func (f *failure) Error() string { return f.code + ": " + f.message }
+func (f *operationError) Error() string { return f.code + ": " + f.message }
 
-// failureOf is the error that an operation ended in; nil where it ended well.
+// failureOf is the error of an operation; nil where it succeeded.
 func failureOf(ended *compute.Operation) error {
 	switch {
 	case ended.Error != nil && len(ended.Error.Errors) > 0:
 		first := ended.Error.Errors[0]
-		return &failure{code: first.Code, message: first.Message}
+		return &operationError{code: first.Code, message: first.Message}
 	case ended.Error != nil || ended.HttpErrorStatusCode >= http.StatusBadRequest:
-		return &failure{code: "UNKNOWN", message: ended.HttpErrorMessage}
+		return &operationError{code: "UNKNOWN", message: ended.HttpErrorMessage}
 	default:
 		return nil
 	}
 }
 
-// Reason is why the API refused something, in one spelling: calls say quotaExceeded and
-// operations QUOTA_EXCEEDED.
+// Reason is why the API refused something, in one spelling: calls use quotaExceeded, and operations
+// QUOTA_EXCEEDED.
 type Reason string
 
-// Reasons that callers go by, and others that only have a meaning.
+// Reasons on which callers decide, and others that only have a meaning.
 const (
 	noReason   Reason = ""
 	inUse      Reason = "resourceinusebyanotherresource"
@@ -56,10 +56,10 @@ const (
 	signedOut  Reason = "autherror"
 	unready    Reason = "unavailable"
 	apiMissing Reason = "accessnotconfigured"
-	noAPI      Reason = "noapi" // Stowage's own word
+	noAPI      Reason = "noapi" // Stowage's own
 )
 
-// spellings are other words for the same.
+// spellings are other words for the same reason.
 var spellings = map[Reason]Reason{
 	"resourcenotfound": NotFound, "resourcealreadyexists": Exists, "conflict": inUse,
 	"zoneresourcepoolexhaustedwithdetails": zoneFull,
@@ -70,37 +70,36 @@ var spellings = map[Reason]Reason{
 	"unauthorized": signedOut,
 }
 
-// byStatus is what an HTTP status says where no reason is known. Any server answers 404 to a
-// path that it doesn't know: only the API itself can say that a disk is gone.
+// byStatus is the reason of an HTTP status in an answer without a known reason. Any server answers
+// 404 for an unknown path: only the API itself can say that a disk is gone.
 var byStatus = map[int]Reason{
 	http.StatusBadRequest: invalid, http.StatusUnauthorized: signedOut, http.StatusForbidden: forbidden,
 	http.StatusNotFound: noAPI, http.StatusConflict: Exists, http.StatusPreconditionFailed: changed,
 	http.StatusTooManyRequests: tooFast, http.StatusServiceUnavailable: unready,
 }
 
-// ReasonOf is why the API refused; noReason where an error doesn't come from there, or
-// says nothing that is known, or was understood before. What was meant for people is never
-// read.
+// ReasonOf is why the API refused; noReason for an error that comes from elsewhere, has an unknown
+// reason, or already has a kind. It never reads texts for people.
 func ReasonOf(err error) Reason {
 	var refusal *googleapi.Error
-	var ended *failure
+	var ended *operationError
 	switch {
 	case backend.KindOf(err) != "":
 		return noReason
 	case errors.As(err, &ended):
-		return spelled(ended.code)
+		return normalize(ended.code)
 	case !errors.As(err, &refusal):
 		return noReason
 	}
 	for _, item := range refusal.Errors {
-		if known := spelled(item.Reason); meanings[known].kind != "" {
+		if known := normalize(item.Reason); meanings[known].kind != "" {
 			return known
 		}
 	}
 	return byStatus[refusal.Code]
 }
 
-func spelled(word string) Reason {
+func normalize(word string) Reason {
 	said := Reason(strings.ToLower(strings.ReplaceAll(word, "_", "")))
 	if usual, other := spellings[said]; other {
 		return usual
@@ -111,7 +110,7 @@ func spelled(word string) Reason {
 	return said
 }
 
-// meaning is what a reason means for a caller, and what it tells an administrator.
+// meaning is the kind of a reason, for callers, and advice for an administrator.
 type meaning struct {
 	kind   backend.ErrorKind
 	advice string
@@ -122,7 +121,7 @@ var meanings = map[Reason]meaning{
 	notReady:   {backend.Unavailable, "what it needs isn't ready: it is tried again"},
 	Exists:     {backend.Conflict, "there is one of this name"},
 	NotFound:   {backend.NotFound, "there is no such thing"},
-	changed:    {backend.Invalid, "a constraint of the project or of its organization forbids it: ask whoever sets the policies of project %[1]s"},
+	changed:    {backend.Invalid, "a constraint of the project or of its organization forbids it: change the policies of project %[1]s, or ask its administrator"},
 	overQuota:  {backend.Exhausted, "a quota of project %[1]s is used up: raise it, or delete disks"},
 	zoneFull:   {backend.Exhausted, "the zone has no room now: wait, or use another zone"},
 	overLimit:  {backend.Exhausted, "a limit is reached"},
@@ -135,8 +134,7 @@ var meanings = map[Reason]meaning{
 	unready:    {backend.Unavailable, "the Compute API isn't ready: it is tried again"},
 }
 
-// Translate gives an error its kind, and tells what to do. What isn't known to have had
-// no effect gets no kind.
+// Translate gives an error its kind and advice. An error that may have had an effect gets no kind.
 func (t Target) Translate(doing string, err error) error {
 	if backend.KindOf(err) != "" {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -151,13 +149,13 @@ func (t Target) Translate(doing string, err error) error {
 
 func meaningOf(err error) meaning {
 	var paused *transport.PausedError
-	var ended *failure
+	var ended *operationError
 	known, understood := meanings[ReasonOf(err)]
 	switch {
 	case errors.As(err, &paused):
 		return meaning{backend.Unavailable, "it is tried again later"}
 	case errors.Is(err, transport.ErrCredentials):
-		return meaning{backend.Unavailable, "signing in with %[2]s goes wrong: renew it, or let the manager through to who gives out tokens"}
+		return meaning{backend.Unavailable, "signing in with %[2]s goes wrong: renew it, or let the manager through to the server that issues tokens"}
 	case errors.Is(err, transport.ErrUnreachable):
 		return meaning{backend.Unavailable, "the Compute API can't be reached: look at gce.endpoint, or let the manager through to it"}
 	case understood:

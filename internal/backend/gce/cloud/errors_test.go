@@ -10,16 +10,16 @@ import (
 
 func TestARegionsQuotaIsAQuota(t *testing.T) {
 	for _, code := range []string{"REGION_QUOTA_EXCEEDED", "QUOTA_EXCEEDED", "regionQuotaExceeded"} {
-		if kind := meaningOf(&failure{code: code}).kind; kind != backend.Exhausted {
+		if kind := meaningOf(&operationError{code: code}).kind; kind != backend.Exhausted {
 			t.Errorf("%s is %q", code, kind)
 		}
 	}
-	if kind := meaningOf(&failure{code: "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED"}).kind; kind != backend.Unavailable {
+	if kind := meaningOf(&operationError{code: "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED"}).kind; kind != backend.Unavailable {
 		t.Errorf("too many operations at once are %q", kind)
 	}
 }
 
-func TestAListThatIsNotWholeIsNoList(t *testing.T) {
+func TestAnIncompleteListIsAnError(t *testing.T) {
 	if err := checkReached([]string{"zones/europe-west3-a"}); backend.KindOf(err) != backend.Unavailable {
 		t.Errorf("got %v", err)
 	}
@@ -28,7 +28,7 @@ func TestAListThatIsNotWholeIsNoList(t *testing.T) {
 	}
 }
 
-func TestAnOperationThatEndsInErrorIsNotTakenForDone(t *testing.T) {
+func TestAnOperationThatFailsIsNotDone(t *testing.T) {
 	for name, ended := range map[string]*compute.Operation{
 		"with errors":        {Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: "X"}}}},
 		"with none of them":  {Error: &compute.OperationError{}},

@@ -22,36 +22,36 @@ const (
 	ReadOnly  = "READ_ONLY"
 )
 
-// usedOfInstances are the fields that are used of instances. Their metadata, which can be
-// much longer, is not.
-const usedOfInstances googleapi.Field = "id,name,selfLink,zone,status,disks(source,deviceName,mode,autoDelete,boot)"
+// instanceFields are the fields of instances that are read. Their metadata, which can be much
+// longer, is not.
+const instanceFields googleapi.Field = "id,name,selfLink,zone,status,disks(source,deviceName,mode,autoDelete,boot)"
 
-// listedAtOnce is how many names a list is asked for at once.
-const listedAtOnce = 50
+// namesPerList is how many names one list asks for.
+const namesPerList = 50
 
-// Place is where an instance is.
-type Place struct{ Project, Zone, Name string }
+// InstanceRef names an instance.
+type InstanceRef struct{ Project, Zone, Name string }
 
-// PlaceOf reads a provider's id, gce://PROJECT/ZONE/NAME.
-func PlaceOf(providerID string) (Place, bool) {
+// ParseProviderID reads a provider's id, gce://PROJECT/ZONE/NAME.
+func ParseProviderID(providerID string) (InstanceRef, bool) {
 	rest, ours := strings.CutPrefix(providerID, scheme)
 	parts := strings.Split(rest, "/")
 	if !ours || len(parts) != 3 || parts[2] == "" || !ValidProject.MatchString(parts[0]) || !ValidZone.MatchString(parts[1]) || !ValidZone.MatchString(parts[2]) {
-		return Place{}, false
+		return InstanceRef{}, false
 	}
-	return Place{parts[0], parts[1], parts[2]}, true
+	return InstanceRef{parts[0], parts[1], parts[2]}, true
 }
 
-// ProviderID is what a node of the instance has as spec.providerID.
-func (p Place) ProviderID() string { return scheme + p.Project + "/" + p.Zone + "/" + p.Name }
+// ProviderID is the spec.providerID of the instance's node.
+func (p InstanceRef) ProviderID() string { return scheme + p.Project + "/" + p.Zone + "/" + p.Name }
 
-// Instance is one that was found.
+// Instance is an instance as the API described it.
 type Instance struct {
 	*compute.Instance
-	At Place
+	At InstanceRef
 }
 
-// attachedDisk finds a disk among those of the instance: nil where it isn't.
+// attachedDisk finds a disk among those of the instance: nil where it isn't attached.
 func (i *Instance) attachedDisk(path string) *compute.AttachedDisk {
 	for _, one := range i.Disks {
 		if PathOf(one.Source) == path {
@@ -61,7 +61,7 @@ func (i *Instance) attachedDisk(path string) *compute.AttachedDisk {
 	return nil
 }
 
-// deviceNamed finds what has a device name on the instance: nil where nothing has.
+// deviceNamed finds the disk with a device name on the instance: nil where there is none.
 func (i *Instance) deviceNamed(name string) *compute.AttachedDisk {
 	for _, one := range i.Disks {
 		if one.DeviceName == name {
@@ -71,12 +71,12 @@ func (i *Instance) deviceNamed(name string) *compute.AttachedDisk {
 	return nil
 }
 
-// instance reads an instance: nil where there is none. That is believed where the zone
-// shows its instances: who may see nothing is told that there is nothing.
-func (c *Client) instance(ctx context.Context, at Place) (*Instance, error) {
+// instance reads an instance: nil where there is none. Absence counts only if the zone can be
+// listed: without permission the API answers that there is no instance.
+func (c *Client) instance(ctx context.Context, at InstanceRef) (*Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	found, err := c.compute.Instances.Get(at.Project, at.Zone, at.Name).Fields(usedOfInstances).Context(ctx).Do()
+	found, err := c.compute.Instances.Get(at.Project, at.Zone, at.Name).Fields(instanceFields).Context(ctx).Do()
 	switch {
 	case err == nil:
 		return &Instance{found, at}, nil
@@ -87,9 +87,9 @@ func (c *Client) instance(ctx context.Context, at Place) (*Instance, error) {
 }
 
 // listed looks for an instance in its zone's list: nil where that doesn't have it.
-func (c *Client) listed(ctx context.Context, at Place) (found *Instance, err error) {
+func (c *Client) listed(ctx context.Context, at InstanceRef) (found *Instance, err error) {
 	call := c.compute.Instances.List(at.Project, at.Zone).Filter(fmt.Sprintf("name = %q", at.Name)).
-		Fields("nextPageToken", "warning", "items("+usedOfInstances+")")
+		Fields("nextPageToken", "warning", "items("+instanceFields+")")
 	err = call.Pages(ctx, func(page *compute.InstanceList) error {
 		if page.Warning != nil && page.Warning.Code == unreachable {
 			return incomplete("zone " + at.Zone)
@@ -101,15 +101,15 @@ func (c *Client) listed(ctx context.Context, at Place) (found *Instance, err err
 		return nil
 	})
 	if ReasonOf(err) == NotFound {
-		err = backend.Unavailable.Errorf("there is no zone %s in project %s, or it isn't shown to whom the manager signs in as: %w", at.Zone, at.Project, err)
+		err = backend.Unavailable.Errorf("there is no zone %s in project %s, or the manager's credentials may not see it: %w", at.Zone, at.Project, err)
 	}
 	return found, err
 }
 
-// instances lists the instances, in all zones of the project, that a filter lets through.
+// instances lists the instances in all zones of the project that match a filter.
 func (c *Client) instances(ctx context.Context, filter string) (found []*Instance, err error) {
 	call := c.compute.Instances.AggregatedList(c.Project).MaxResults(c.limits.Page).
-		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/instances("+usedOfInstances+")")
+		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/instances("+instanceFields+")")
 	if filter != "" {
 		call = call.Filter(filter)
 	}
@@ -119,7 +119,7 @@ func (c *Client) instances(ctx context.Context, filter string) (found []*Instanc
 				return incomplete(scope)
 			}
 			for _, one := range here.Instances {
-				found = append(found, &Instance{one, Place{c.Project, NameOf(one.Zone), one.Name}})
+				found = append(found, &Instance{one, InstanceRef{c.Project, NameOf(one.Zone), one.Name}})
 			}
 		}
 		return checkReached(page.Unreachables)
@@ -127,25 +127,25 @@ func (c *Client) instances(ctx context.Context, filter string) (found []*Instanc
 	return found, c.aboutProject(err)
 }
 
-// InstancesAt lists the instances at places, zone by zone.
-func (c *Client) InstancesAt(ctx context.Context, places map[Place]bool) (found []*Instance, err error) {
+// InstancesAt lists the named instances, zone by zone.
+func (c *Client) InstancesAt(ctx context.Context, places map[InstanceRef]bool) (found []*Instance, err error) {
 	names := map[string][]string{}
 	for at := range places {
 		if at.Project == c.Project {
 			names[at.Zone] = append(names[at.Zone], fmt.Sprintf("(name = %q)", at.Name))
 		}
 	}
-	for zone, wanted := range names {
-		slices.Sort(wanted)
-		for some := range slices.Chunk(wanted, listedAtOnce) {
+	for zone, filters := range names {
+		slices.Sort(filters)
+		for some := range slices.Chunk(filters, namesPerList) {
 			err := c.compute.Instances.List(c.Project, zone).Filter(strings.Join(some, " OR ")).MaxResults(c.limits.Page).
-				Fields("nextPageToken", "warning", "items("+usedOfInstances+")").
+				Fields("nextPageToken", "warning", "items("+instanceFields+")").
 				Pages(ctx, func(page *compute.InstanceList) error {
 					if page.Warning != nil && page.Warning.Code == unreachable {
 						return incomplete("zone " + zone)
 					}
 					for _, one := range page.Items {
-						found = append(found, &Instance{one, Place{c.Project, zone, one.Name}})
+						found = append(found, &Instance{one, InstanceRef{c.Project, zone, one.Name}})
 					}
 					return nil
 				})
@@ -157,18 +157,17 @@ func (c *Client) InstancesAt(ctx context.Context, places map[Place]bool) (found 
 	return found, nil
 }
 
-// PlaceOfUser reads the link of an instance that has a disk.
-func PlaceOfUser(link string) (Place, bool) {
+// ParseInstanceLink reads the link of an instance that has a disk.
+func ParseInstanceLink(link string) (InstanceRef, bool) {
 	parts := strings.Split(PathOf(link), "/")
 	if len(parts) != 6 || parts[2] != "zones" || parts[4] != "instances" {
-		return Place{}, false
+		return InstanceRef{}, false
 	}
-	return Place{parts[1], parts[3], parts[5]}, true
+	return InstanceRef{parts[1], parts[3], parts[5]}, true
 }
 
-// InstancesOf are those that a node may be: the one that its provider's id names or,
-// where that isn't known any more, all that have its name. What the id of another
-// provider names is none.
+// InstancesOf returns the instances that a node may be: the one that its provider's id names or,
+// without a provider's id, all with its name. The id of another provider names none.
 func (c *Client) InstancesOf(ctx context.Context, node backend.NodeIdentity) ([]*Instance, error) {
 	if node.ProviderID == "" {
 		if !ValidZone.MatchString(node.Name) {
@@ -176,7 +175,7 @@ func (c *Client) InstancesOf(ctx context.Context, node backend.NodeIdentity) ([]
 		}
 		return c.instances(ctx, fmt.Sprintf("name = %q", node.Name))
 	}
-	at, readable := PlaceOf(node.ProviderID)
+	at, readable := ParseProviderID(node.ProviderID)
 	switch {
 	case !strings.HasPrefix(node.ProviderID, scheme):
 		return nil, nil
@@ -190,8 +189,14 @@ func (c *Client) InstancesOf(ctx context.Context, node backend.NodeIdentity) ([]
 	return []*Instance{found}, nil
 }
 
-// What Google takes as names of zones, which those of instances are like, and as ids of projects.
+// The names of zones, and of instances, and the ids of projects that Google allows.
 var (
 	ValidZone    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 	ValidProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
 )
+
+// attachBasis is what attaching and detaching are decided on. It changes with each attach and
+// detach, so the same request later is a new change.
+func attachBasis(found *Disk, on *Instance) []string {
+	return []string{found.Path(), found.incarnation(), on.At.ProviderID(), fmt.Sprint(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
+}

@@ -15,103 +15,102 @@ import (
 
 const (
 	operationDone = "DONE"
-	// mostRepeats is how many attempts of before one call goes through.
-	mostRepeats = 16
+	// maxAttempts is how many earlier attempts one call can pass.
+	maxAttempts = 16
 )
 
-// change is something that one operation does in a zone.
+// change is a change that one operation makes in a zone.
 //
-// It is asked for with a request id that is computed, never drawn: whoever asks again,
-// after a crash or as a second leader, takes part in the operation that there is, and a
-// request that comes late does nothing. Once an operation ended in error, the next
-// attempt's id is computed from that operation's name: the API would answer the old id
-// with the old error for a day.
+// Its request id is computed, never random. So a repeat, after a crash or from a second leader,
+// joins the operation in progress, and a stale request does nothing. After an operation failed, the
+// next attempt's id is computed from that operation's name: for a day the API would answer the old
+// id with the old error.
 type change struct {
-	// doing is what it does, for people.
+	// doing describes the change for people.
 	doing string
 	zone  string
-	// basis is what the change is, and all that it was decided on: the same for a repeat,
-	// and another once it took effect.
+	// basis is the change, and all that it was decided on: the same for a repeat, and different
+	// after the change took effect.
 	basis []string
-	// ask asks for it.
-	ask func(ctx context.Context, requestID string) (*compute.Operation, error)
-	// isSeen tells whether it took effect, where an operation of before may have done it
-	// and have been undone since. Nil: one that ended well did it for good.
+	// send requests the change.
+	send func(ctx context.Context, requestID string) (*compute.Operation, error)
+	// isSeen reports whether the change is in effect: an earlier operation may have made it, and it
+	// may have been undone since. Nil: an operation that succeeded made it for good.
 	isSeen func(ctx context.Context) (bool, error)
 }
 
-// make sees a change through: nil says that it is done, InProgress that it goes on.
-func (c *Client) make(ctx context.Context, wanted change) error {
-	key := Digest(wanted.basis...)
+// do makes a change: nil means that it is in effect, InProgress that its operation goes on.
+func (c *Client) do(ctx context.Context, desired change) error {
+	key := Digest(desired.basis...)
 	before, _ := c.history.Get(key)
 	var failed error
-	for range mostRepeats {
-		began, err := c.ask(ctx, wanted, requestID(key, before))
+	for range maxAttempts {
+		began, err := c.send(ctx, desired, requestID(key, before))
 		switch {
 		case err != nil && ReasonOf(err) != noReason:
 			return err
 		case err != nil:
 			return errors.Join(errSent, err)
 		}
-		ended, err := c.await(ctx, wanted, began)
+		ended, err := c.await(ctx, desired, began)
 		if err != nil {
 			return err
 		}
 		if failed = failureOf(ended); failed == nil {
-			seen, err := wasMade(ctx, wanted, began)
+			seen, err := tookEffect(ctx, desired, began)
 			if seen || err != nil {
 				return err
 			}
-			failed = backend.InProgress.Errorf("%s was done, and was undone since: it is done again", wanted.doing)
+			failed = backend.InProgress.Errorf("%s was done, and was undone since: it is done again", desired.doing)
 		}
 		before = ended.Name
 		c.history.Add(key, before)
 		if began.Status != operationDone {
 			return failed
 		}
-		// It had ended when it was asked for: it is an attempt of before.
+		// The operation had ended before this request: it is an earlier attempt.
 	}
 	return failed
 }
 
-func (c *Client) ask(ctx context.Context, wanted change, id string) (*compute.Operation, error) {
+func (c *Client) send(ctx context.Context, desired change, id string) (*compute.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	return wanted.ask(ctx, id)
+	return desired.send(ctx, id)
 }
 
-func wasMade(ctx context.Context, wanted change, began *compute.Operation) (bool, error) {
-	if began.Status != operationDone || wanted.isSeen == nil {
+func tookEffect(ctx context.Context, desired change, began *compute.Operation) (bool, error) {
+	if began.Status != operationDone || desired.isSeen == nil {
 		return true, nil
 	}
-	return wanted.isSeen(ctx)
+	return desired.isSeen(ctx)
 }
 
-// await waits for an operation to end, for a while; other calls are made meanwhile. Whoever
-// is told InProgress finds it again by asking for the same.
-func (c *Client) await(ctx context.Context, wanted change, operation *compute.Operation) (*compute.Operation, error) {
+// await waits for an operation to end, for a limited time, in which other calls can be made. A
+// caller that gets InProgress finds the operation again with the same request.
+func (c *Client) await(ctx context.Context, desired change, operation *compute.Operation) (*compute.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Operation)
 	defer cancel()
 	if operation.Status == operationDone {
 		return operation, nil
 	}
-	backend.Taken(ctx)
-	ended, err := c.waiting.await(ctx, c, wanted.zone, operation.Name)
+	backend.Accepted(ctx)
+	ended, err := c.poller.await(ctx, c, desired.zone, operation.Name)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, backend.InProgress.Errorf("%s goes on (operation %s)", wanted.doing, operation.Name)
+		return nil, backend.InProgress.Errorf("%s goes on (operation %s)", desired.doing, operation.Name)
 	case err != nil:
-		return nil, backend.InProgress.Errorf("%s goes on (operation %s): %v", wanted.doing, operation.Name, err)
+		return nil, backend.InProgress.Errorf("%s goes on (operation %s): %v", desired.doing, operation.Name, err)
 	}
 	return ended, nil
 }
 
-// running are the operations of a type, such as attachDisk, that haven't ended in a zone.
+// running returns the operations of a type, such as attachDisk, that haven't ended in a zone.
 func (c *Client) running(ctx context.Context, zone, operationType string) (found []*compute.Operation, err error) {
 	filter := fmt.Sprintf(`(operationType = %q) AND (status != %q)`, operationType, operationDone)
 	err = c.compute.ZoneOperations.List(c.Project, zone).Filter(filter).Pages(ctx, func(page *compute.OperationList) error {
 		for _, operation := range page.Items {
-			// What a filter means is not left to the API alone.
+			// An API may ignore a filter.
 			if operation.OperationType == operationType && operation.Status != operationDone {
 				found = append(found, operation)
 			}
@@ -130,8 +129,8 @@ func Digest(words ...string) string {
 	return string(hash.Sum(nil))
 }
 
-// requestID is the id of the attempt at a change that follows on the operation before.
-// It has the form of a UUID made from a hash.
+// requestID is the id of the attempt at a change after an earlier operation. It has the form of a
+// UUID made from a hash.
 func requestID(key string, before any) string {
 	after, _ := before.(string)
 	id := []byte(Digest("stowage.dev", key, after))[:16]
@@ -140,7 +139,7 @@ func requestID(key string, before any) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// PathOf is what a link says after the endpoint: from projects/ on.
+// PathOf is the part of a link after the endpoint: from projects/ on.
 func PathOf(link string) string {
 	if at := strings.Index(link, "projects/"); at >= 0 {
 		return link[at:]
@@ -148,7 +147,7 @@ func PathOf(link string) string {
 	return link
 }
 
-// NameOf is what a link ends with.
+// NameOf is the last part of a link.
 func NameOf(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
 
 // HexDigest is Digest in hexadecimal digits.

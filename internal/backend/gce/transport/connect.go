@@ -22,8 +22,8 @@ const (
 	idleConnections = 32
 )
 
-// ErrCredentials says that nothing was sent, because there was no token to send it with.
-// ErrUnreachable says that nothing was sent, because nobody took the connection.
+// ErrCredentials marks a call that was not sent for want of a token, ErrUnreachable one that was not
+// sent for want of a connection.
 var (
 	ErrCredentials = errors.New("signing in")
 	ErrUnreachable = errors.New("connecting")
@@ -37,11 +37,10 @@ type Login struct {
 	Secret string
 }
 
-// isPlain tells whether the endpoint is one that nobody signs in to unless a key is
-// named: a mock's.
+// isPlain reports whether the endpoint needs no signing in unless a key is named: a mock's.
 func (l Login) isPlain() bool { return strings.HasPrefix(l.Endpoint, "http://") }
 
-// Credentials tell people what is signed in with.
+// Credentials describes the credentials for people.
 func (l Login) Credentials() string {
 	switch {
 	case l.Secret != "":
@@ -53,20 +52,20 @@ func (l Login) Credentials() string {
 	}
 }
 
-// Connect makes a client of the API. It outlives the context, in which it is made.
+// Connect makes a client of the API. The client outlives the context.
 func Connect(ctx context.Context, at Login, key []byte) (*compute.Service, error) {
 	ctx = context.WithoutCancel(ctx)
 	options := []option.ClientOption{option.WithScopes(compute.ComputeScope), option.WithUserAgent(userAgent)}
 	switch {
 	case at.Secret != "":
-		// A key of another type could name programs to run and addresses to ask.
+		// A key of another type could name programs to run and addresses to call.
 		options = append(options, option.WithAuthCredentialsJSON(option.ServiceAccount, key))
 	case at.isPlain():
 		options = append(options, option.WithoutAuthentication())
 	}
 	signed, err := htransport.NewTransport(ctx, newWire(), options...)
 	if at.Secret != "" && len(key) == 0 {
-		// The client would go on as whoever the machine is.
+		// The client would use the machine's own identity.
 		err = errors.New("it is empty")
 	}
 	switch {
@@ -88,11 +87,10 @@ func Connect(ctx context.Context, at Login, key []byte) (*compute.Service, error
 	return service, nil
 }
 
-// sent is how the wire tells the signer, through a request's context, that a request was
-// signed.
+// sent is the key under which the wire records, in a request's context, that the request was signed.
 type sent struct{}
 
-// signer tells errors of signing in from those of the call itself.
+// signer distinguishes errors of signing in from those of the call itself.
 type signer struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -118,7 +116,7 @@ func newWire() *wire {
 
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
-	if signed, tells := request.Context().Value(sent{}).(*atomic.Bool); tells {
+	if signed, has := request.Context().Value(sent{}).(*atomic.Bool); has {
 		signed.Store(true)
 	}
 	answer, err := w.next.RoundTrip(request)

@@ -1,6 +1,5 @@
-// Package transport carries calls to the Compute API: it signs them, tells errors of signing in
-// and of connecting from those of the call itself, and leaves the API alone for as long as the
-// API asked to be.
+// Package transport carries calls to the Compute API. It signs them, distinguishes errors of signing
+// in and of connecting from those of the call itself, and makes no call for as long as the API asks.
 //
-// The gce backend's client is made here. The package reads no Secret and knows no disk.
+// It makes the client of the gce backend. It reads no Secret and knows no disk.
 package transport

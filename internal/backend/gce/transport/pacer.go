@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// longestPause is how long the API is left alone at most, whatever it asks for.
-const longestPause = 5 * time.Minute
+// maxPause is the longest pause, whatever the API asks for.
+const maxPause = 5 * time.Minute
 
-// pacer leaves the API alone for as long as it asked to be. Calls meanwhile are refused
-// here, so that a crowd of them doesn't keep the API from getting well.
+// pacer refuses calls for as long as the API asked for a pause, so many calls can't keep it from
+// recovering.
 type pacer struct {
 	next http.RoundTripper
 	now  func() time.Time
@@ -29,7 +29,7 @@ func (e *PausedError) Error() string {
 	return fmt.Sprintf("the Compute API asked to be left alone until %s", e.until.UTC().Format(time.TimeOnly+" MST"))
 }
 
-// PausedUntil is how long no call is made: see backend.PausedUntil.
+// PausedUntil is the end of the pause: see backend.PausedUntil.
 func (e *PausedError) PausedUntil() time.Time { return e.until }
 
 // RoundTrip implements http.RoundTripper.
@@ -53,17 +53,17 @@ func (p *pacer) pausedUntil() time.Time {
 	return p.until
 }
 
-// pause notes what a refusal asked for: a number of seconds, or a time.
-func (p *pacer) pause(asked string) {
+// pause begins the pause of a Retry-After header: a number of seconds, or a time.
+func (p *pacer) pause(retryAfter string) {
 	now := p.now()
-	until, err := http.ParseTime(asked)
-	if seconds, number := strconv.ParseUint(asked, 10, 16); number == nil {
+	until, err := http.ParseTime(retryAfter)
+	if seconds, number := strconv.ParseUint(retryAfter, 10, 16); number == nil {
 		until, err = now.Add(time.Duration(seconds)*time.Second), nil
 	}
 	if err != nil {
 		return
 	}
-	if latest := now.Add(longestPause); until.After(latest) {
+	if latest := now.Add(maxPause); until.After(latest) {
 		until = latest
 	}
 	p.mu.Lock()

@@ -22,7 +22,7 @@ func (r *refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-func TestAPauseLastsAsLongAsItWasAskedFor(t *testing.T) {
+func TestAPauseLastsAsLongAsRequested(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, test := range map[string]struct {
 		status int
@@ -32,7 +32,7 @@ func TestAPauseLastsAsLongAsItWasAskedFor(t *testing.T) {
 		"seconds":         {http.StatusTooManyRequests, "7", 7 * time.Second},
 		"a time":          {http.StatusServiceUnavailable, began.Add(time.Minute).Format(http.TimeFormat), time.Minute},
 		"a time long ago": {http.StatusServiceUnavailable, began.Add(-time.Minute).Format(http.TimeFormat), 0},
-		"too long":        {http.StatusServiceUnavailable, "60000", longestPause},
+		"too long":        {http.StatusServiceUnavailable, "60000", maxPause},
 		"nothing":         {http.StatusTooManyRequests, "", 0},
 		"nonsense":        {http.StatusTooManyRequests, "later", 0},
 		"another refusal": {http.StatusForbidden, "7", 0},

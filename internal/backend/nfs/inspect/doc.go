@@ -1,6 +1,6 @@
-// Package inspect looks through a directory before any of it is removed, where the server doesn't
-// let the manager act as root: so nothing is half removed.
+// Package inspect checks a directory before any of it is removed, if the server maps root to another
+// user: so nothing is half removed.
 //
-// Deletion and recycling call it, as often as it takes: the position is kept in a file on the
-// share. It removes nothing but what is in the way of that file.
+// Deletion and recycling call it until it is done: a file on the share has the position. It removes
+// nothing, and only moves a directory that has that file's name.
 package inspect

@@ -16,11 +16,11 @@ func FuzzProgress(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		found := progressFrom(data, "it", now)
 		written, err := json.Marshal(found)
-		if len(written) > maxProgress+len(data) || err != nil || len(found.Place.Steps) > 64 {
-			t.Errorf("it goes on at %d steps, written as %d bytes, %v", len(found.Place.Steps), len(written), err)
+		if len(written) > maxProgress+len(data) || err != nil || len(found.Position.Steps) > 64 {
+			t.Errorf("it goes on at %d steps, written as %d bytes, %v", len(found.Position.Steps), len(written), err)
 		}
-		if told := roughly(found.Place.Seen); told < 0 || told > found.Place.Seen {
-			t.Errorf("%d is told as %d", found.Place.Seen, told)
+		if got := rounded(found.Position.Seen); got < 0 || got > found.Position.Seen {
+			t.Errorf("%d is rounded to %d", found.Position.Seen, got)
 		}
 	})
 }

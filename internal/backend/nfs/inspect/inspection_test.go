@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestHowFarALookWasLongAgoOrOfOtherDataIsForgotten(t *testing.T) {
+func TestOldOrForeignProgressIsIgnored(t *testing.T) {
 	now := time.Now()
 	for name, test := range map[string]struct {
 		of    string
@@ -25,10 +25,10 @@ func TestHowFarALookWasLongAgoOrOfOtherDataIsForgotten(t *testing.T) {
 	}
 }
 
-func TestANumberThatGrowsIsToldInFewSteps(t *testing.T) {
+func TestAGrowingCountIsRoundedToFewValues(t *testing.T) {
 	for count, want := range map[int64]int64{0: 0, 1: 1, 2: 2, 4: 2, 9: 5, 10: 10, 19: 10, 20: 20, 49: 20, 500: 500, 1 << 62: 2e18} {
-		if got := roughly(count); got != want {
-			t.Errorf("%d is told as %d", count, got)
+		if got := rounded(count); got != want {
+			t.Errorf("%d is rounded to %d", count, got)
 		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 	offsetAt, lengthAt, typeAt, nameAt = 8, 16, 18, 19
 )
 
-// List is getdents64, whose offsets are the server's cookies.
+// List is getdents64. Its offsets are the server's cookies.
 func (d dir) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, error] {
 	return func(yield func(tree.Entry, error) bool) {
 		if _, err := unix.Seek(d.fd(), int64(from.Cookie), io.SeekStart); err != nil {

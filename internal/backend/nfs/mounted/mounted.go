@@ -1,10 +1,9 @@
-// Package mounted works on a share that is mounted in this machine's file tree:
-// the way to servers that speak NFS version 4 alone.
+// Package mounted works on a share that is mounted in this machine's file tree: the way to servers
+// that speak only NFS version 4.
 //
-// Open gives a tree.Dir of the mount point. Every step is relative to an open
-// directory; the kernel is told to follow no symlink and to cross no mount. The
-// kernel may hold a call for as long as the server is silent, whatever the
-// context says: callers run it where that does no harm.
+// Open returns a tree.Dir of the mount point. Every step is relative to an open directory, and the
+// kernel follows no symlink and crosses no mount. The kernel may block a call for as long as the
+// server is silent, in spite of the context: callers run it where that does no harm.
 package mounted
 
 import (
@@ -91,7 +90,7 @@ func (d dir) Open(ctx context.Context, name string) (tree.Dir, error) {
 
 // ReadFile reads a regular file.
 func (d dir) ReadFile(ctx context.Context, name string, limit int) ([]byte, error) {
-	// A FIFO in the file's place would be waited for.
+	// Opening a FIFO in the file's place would block.
 	opened, err := d.open(ctx, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, d.wrap("reading", name, err)
@@ -158,7 +157,7 @@ func (d dir) named(ctx context.Context, name string, call func() error) error {
 		return err
 	}
 	for {
-		// Whoever asked may be gone by now, and have been told that all is over.
+		// The caller may have returned by now, with the answer that the call had no effect.
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -179,7 +178,7 @@ func (d dir) wrap(doing, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &os.PathError{Op: doing, Path: tree.Shown(filepath.Join(d.Name(), name)), Err: err}
+	return &os.PathError{Op: doing, Path: tree.Printable(filepath.Join(d.Name(), name)), Err: err}
 }
 
 func infoFrom(stat unix.Stat_t) tree.Info {

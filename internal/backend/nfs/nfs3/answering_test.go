@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// answering is a connection to a server whose answers the test makes up.
+// answering is a connection to a server with answers of the test.
 type answering struct {
 	net.Conn
 	// answer returns the results of a call, from their status on.

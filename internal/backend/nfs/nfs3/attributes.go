@@ -32,7 +32,7 @@ func (d *decoder) info() tree.Info {
 }
 
 // infoIfAny reads a post_op_attr: attributes that the server may leave out.
-func (d *decoder) infoIfAny() (tree.Info, bool) {
+func (d *decoder) optionalInfo() (tree.Info, bool) {
 	if !d.bool() {
 		return tree.Info{}, false
 	}

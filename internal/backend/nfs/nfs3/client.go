@@ -1,23 +1,18 @@
-// Package nfs3 speaks NFS version 3 (RFC 1813) to a server, without a mount and
-// without privileges: what the manager needs to make and remove directories.
+// Package nfs3 speaks NFS version 3 (RFC 1813) to a server, without a mount and without privileges:
+// what the manager needs to make and remove directories.
 //
-// A Client belongs to one server. What it opens is a tree.Dir with a connection
-// to itself, which goes back to the client when the Dir is closed. Every call has
-// a deadline and ends with its context. A reply that makes no sense is an error,
-// never a panic. It never follows a symlink: names are looked up one by one.
+// A Client belongs to one server. It opens a tree.Dir with a connection of its own, which goes back
+// to the client when the Dir is closed. Every call has a deadline and ends with its context. An
+// invalid reply is an error, never a panic. It never follows a symlink: it looks names up one by
+// one.
 package nfs3
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
-
-	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 // idleTimeout is how long a connection waits to be used again.
@@ -55,35 +50,6 @@ func NewClient(host string, options Options) *Client {
 	return &Client{host: host, options: options, roots: map[string][]byte{}}
 }
 
-// Open opens the root of a share. The Dir has to be closed.
-func (c *Client) Open(ctx context.Context, path string) (tree.Dir, error) {
-	session := &session{client: c, share: path, conn: c.take()}
-	root, err := c.root(ctx, session)
-	if err != nil {
-		session.end()
-		return nil, fmt.Errorf("opening share %s of server %s: %w", path, c.host, err)
-	}
-	return root, nil
-}
-
-// root finds the share's root and makes sure that the server still knows it.
-func (c *Client) root(ctx context.Context, session *session) (*dir, error) {
-	if handle, remembered := c.handle(session.share); remembered {
-		root, err := session.describeRoot(ctx, handle)
-		if !errors.Is(err, syscall.ESTALE) {
-			return root, err
-		}
-	}
-	handle, err := c.mount(ctx, session.share)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	c.roots[session.share] = handle
-	c.mu.Unlock()
-	return session.describeRoot(ctx, handle)
-}
-
 func (c *Client) handle(path string) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +76,8 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	return dial(ctx, net.JoinHostPort(c.host, strconv.Itoa(port)), c.options.CallTimeout)
 }
 
-// take gives the connection that waited least, or nil.
-func (c *Client) take() *conn {
+// popIdle returns the connection that waited least, or nil.
+func (c *Client) popIdle() *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.idle) == 0 {
@@ -123,8 +89,8 @@ func (c *Client) take() *conn {
 	return last.conn
 }
 
-// give keeps a connection for whoever needs one next.
-func (c *Client) give(connection *conn) {
+// keepIdle keeps a connection for the next session.
+func (c *Client) keepIdle(connection *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting := &idleConn{conn: connection}
@@ -146,7 +112,7 @@ func (c *Client) expire(waiting *idleConn) {
 
 // Close closes the connections that wait.
 func (c *Client) Close() {
-	for connection := c.take(); connection != nil; connection = c.take() {
+	for connection := c.popIdle(); connection != nil; connection = c.popIdle() {
 		connection.Close()
 	}
 }

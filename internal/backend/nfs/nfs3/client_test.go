@@ -30,7 +30,7 @@ const (
 	procGetAttr, procLookup, procMkdir, procRename = 1, 3, 9, 14
 )
 
-// world is a server, a proxy that can spoil its answers, and a client.
+// world is a server, a proxy that can make faults, and a client.
 type world struct {
 	folder string
 	server *nfstest.Server
@@ -43,7 +43,7 @@ func newWorld(t *testing.T) *world {
 	return newWorldOf(t, callTimeout)
 }
 
-// newWorldOf is a world whose client waits so long for an answer.
+// newWorldOf is a world with a client that waits so long for an answer.
 func newWorldOf(t *testing.T, timeout time.Duration) *world {
 	t.Helper()
 	w := &world{folder: t.TempDir()}
@@ -52,7 +52,7 @@ func newWorldOf(t *testing.T, timeout time.Duration) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.server.Close)
-	if w.proxy, err = nfstest.Spoil(w.server.Port()); err != nil {
+	if w.proxy, err = nfstest.NewProxy(w.server.Port()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.proxy.Close)
@@ -74,7 +74,7 @@ func (w *world) open(t *testing.T) tree.Dir {
 	return root
 }
 
-// on spoils the first call of a procedure.
+// on makes a fault in the first call of a procedure.
 func on(procedure uint32, fault nfstest.Fault) func(nfstest.Call) nfstest.Fault {
 	done := false
 	return func(call nfstest.Call) nfstest.Fault {
@@ -122,7 +122,7 @@ var noProperAnswer = map[string]nfstest.Fault{
 	"is silent from the start":           nfstest.DeadSilence,
 }
 
-// timeoutOf is how long is waited for the answer that a fault spoils.
+// timeoutOf is how long a client waits for the answer to a call with a fault.
 func timeoutOf(fault nfstest.Fault) time.Duration {
 	if fault == nfstest.Silence || fault == nfstest.DeadSilence {
 		return silence
@@ -130,7 +130,7 @@ func timeoutOf(fault nfstest.Fault) time.Duration {
 	return callTimeout
 }
 
-func TestAServerThatMisbehavesHoldsUpNoReader(t *testing.T) {
+func TestAServerThatMisbehavesBlocksNoReader(t *testing.T) {
 	for name, fault := range noProperAnswer {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldOf(t, timeoutOf(fault))
@@ -169,7 +169,7 @@ func TestAServerThatMisbehavesFromTheStartIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestAServerThatMisbehavesIsAskedForTheOutcome(t *testing.T) {
+func TestAfterAFaultTheOutcomeIsRead(t *testing.T) {
 	carriedOut := map[nfstest.Fault]bool{nfstest.DropCall: false, nfstest.DeadSilence: false}
 	for name, fault := range noProperAnswer {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestAServerThatMisbehavesIsAskedForTheOutcome(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsLookedUp(t *testing.T) {
+func TestTheOutcomeOfALostAnswerIsRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		procedure uint32
 		prepare   func(t *testing.T, folder string)
@@ -336,7 +336,7 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAServerThatWantsALowPortGetsOneWherePossible(t *testing.T) {
+func TestAServerThatRequiresALowPortGetsOneWherePossible(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: ports below 1024 are root's")
 	}

@@ -33,8 +33,8 @@ var (
 	ErrNoAnswer = errors.New("the server didn't answer")
 )
 
-// conn is a connection to one program of a server. It carries one call at a time:
-// no goroutine waits on it, and what doesn't answer can only hold up its caller.
+// conn is a connection to one program of a server. It carries one call at a time: no goroutine waits
+// on it, and a silent server only blocks the caller.
 type conn struct {
 	net.Conn
 	timeout time.Duration
@@ -60,8 +60,8 @@ func dial(ctx context.Context, address string, timeout time.Duration) (*conn, er
 	return &conn{Conn: connected, timeout: timeout, xid: rand.Uint32()}, nil
 }
 
-// withoutSource drops our own port from an error of the network: the same trouble is
-// told in the same words each time.
+// withoutSource drops our own port from an error of the network, so the same problem has the same
+// text each time.
 func withoutSource(err error) error {
 	var failed *net.OpError
 	if errors.As(err, &failed) {
@@ -70,7 +70,7 @@ func withoutSource(err error) error {
 	return err
 }
 
-// dialPrivileged tries ports below 1024. Nil without an error: none is to be had.
+// dialPrivileged tries ports below 1024. Nil without an error: none is available.
 func dialPrivileged(ctx context.Context, address string) (net.Conn, error) {
 	for range portAttempts {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
@@ -88,9 +88,8 @@ func dialPrivileged(ctx context.Context, address string) (net.Conn, error) {
 	return nil, nil
 }
 
-// exchange sends a call and waits for its reply, for at most the timeout and not
-// longer than the context lasts. After an error the connection is of no use: a
-// late answer could pass for that to the next call.
+// exchange sends a call and waits for its reply until the timeout or the end of the context. After
+// an error the connection can't be used any more: a late answer could pass for that to the next call.
 func (c *conn) exchange(ctx context.Context, call []byte) ([]byte, error) {
 	deadline := time.Now().Add(c.timeout)
 	if ends, has := ctx.Deadline(); has && ends.Before(deadline) {
@@ -105,7 +104,7 @@ func (c *conn) exchange(ctx context.Context, call []byte) ([]byte, error) {
 	if err == nil {
 		reply, err = c.receive()
 	}
-	// What can't be stopped any more could cut off the next call.
+	// A deadline that can't be stopped any more could end the next call.
 	if stopped := stop(); err != nil || !stopped {
 		c.discard()
 	}

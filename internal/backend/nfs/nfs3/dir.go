@@ -45,7 +45,7 @@ func (d *dir) Stat(ctx context.Context) (tree.Info, error) {
 }
 
 func (d *dir) getAttr(ctx context.Context, handle []byte) (tree.Info, error) {
-	results, err := d.ask(ctx, procGetAttr, (&encoder{}).opaque(handle))
+	results, err := d.query(ctx, procGetAttr, (&encoder{}).opaque(handle))
 	if err != nil {
 		return tree.Info{}, err
 	}
@@ -63,23 +63,23 @@ func (d *dir) lookup(ctx context.Context, name string) ([]byte, tree.Info, error
 	if err := tree.CheckName(name); err != nil {
 		return nil, tree.Info{}, err
 	}
-	results, err := d.ask(ctx, procLookup, d.named(name))
+	results, err := d.query(ctx, procLookup, d.named(name))
 	if err != nil {
 		return nil, tree.Info{}, err
 	}
 	handle := slices.Clone(results.opaque(maxHandle))
-	info, told := results.infoIfAny()
+	info, present := results.optionalInfo()
 	if results.err == nil && len(handle) == 0 {
 		results.fail()
 	}
-	if results.err == nil && !told {
+	if results.err == nil && !present {
 		info, err = d.getAttr(ctx, handle)
 		return handle, info, err
 	}
 	return handle, info, results.err
 }
 
-// Open is LOOKUP, and a look at what it found.
+// Open is LOOKUP, with checks of the type and the file system.
 func (d *dir) Open(ctx context.Context, name string) (tree.Dir, error) {
 	path := d.path + "/" + name
 	handle, info, err := d.lookup(ctx, name)
@@ -108,33 +108,33 @@ func (d *dir) readLink(ctx context.Context, name string) (string, error) {
 	if info.Type != tree.Symlink {
 		return "", syscall.EINVAL
 	}
-	results, err := d.ask(ctx, procReadLink, (&encoder{}).opaque(handle))
+	results, err := d.query(ctx, procReadLink, (&encoder{}).opaque(handle))
 	if err != nil {
 		return "", err
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	text := string(results.opaque(maxLink))
 	return text, results.err
 }
 
 // Writable is ACCESS.
 func (d *dir) Writable(ctx context.Context) (bool, error) {
-	results, err := d.ask(ctx, procAccess, (&encoder{}).opaque(d.handle).uint32(canChange))
+	results, err := d.query(ctx, procAccess, (&encoder{}).opaque(d.handle).uint32(canChange))
 	if err != nil {
 		return false, wrap("asking for access to", d.path, err)
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	granted := results.uint32()
 	return granted&canChange == canChange, wrap("asking for access to", d.path, results.err)
 }
 
 // Space is FSSTAT.
 func (d *dir) Space(ctx context.Context) (tree.Space, error) {
-	results, err := d.ask(ctx, procFSStat, (&encoder{}).opaque(d.handle))
+	results, err := d.query(ctx, procFSStat, (&encoder{}).opaque(d.handle))
 	if err != nil {
 		return tree.Space{}, wrap("asking for the space of", d.path, err)
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	space := tree.Space{Total: results.uint64()}
 	results.uint64() // free, also what is kept for root
 	space.Free = results.uint64()
@@ -144,26 +144,25 @@ func (d *dir) Space(ctx context.Context) (tree.Space, error) {
 // MakeDir is MKDIR.
 func (d *dir) MakeDir(ctx context.Context, name string, mode uint32) error {
 	err := d.changeName(ctx, procMkdir, name, (&encoder{}).mode(mode))
-	err = tree.Settle(err, func() (bool, error) { return d.is(ctx, name, tree.Directory) })
+	err = tree.ResolveLost(err, func() (bool, error) { return d.is(ctx, name, tree.Directory) })
 	return wrap("making directory", d.path+"/"+name, err)
 }
 
 // MakeLink is SYMLINK.
 func (d *dir) MakeLink(ctx context.Context, name, text string) error {
 	err := d.changeName(ctx, procSymlink, name, (&encoder{}).nothing().opaque([]byte(text)))
-	err = tree.Settle(err, func() (bool, error) {
+	err = tree.ResolveLost(err, func() (bool, error) {
 		found, err := d.readLink(ctx, name)
 		return found == text, absent(err)
 	})
 	return wrap("making link", d.path+"/"+name, err)
 }
 
-// SetAccess is SETATTR. A repeat does no harm: if its answer was lost, the look
-// tells whether it is done.
+// SetAccess is SETATTR. If its answer was lost, GETATTR shows whether it is done.
 func (d *dir) SetAccess(ctx context.Context, access tree.Access) error {
 	const noGuard = 0
 	_, err := d.change(ctx, procSetAttr, (&encoder{}).opaque(d.handle).access(access).uint32(noGuard))
-	err = tree.Settle(err, func() (bool, error) {
+	err = tree.ResolveLost(err, func() (bool, error) {
 		info, err := d.getAttr(ctx, d.handle)
 		return info.Access == access, err
 	})
@@ -181,7 +180,7 @@ func (d *dir) Rename(ctx context.Context, name string, to tree.Dir, newName stri
 		arguments := d.named(name).opaque(target.handle).opaque([]byte(newName))
 		_, err = d.change(ctx, procRename, arguments)
 	}
-	err = tree.Settle(err, func() (bool, error) {
+	err = tree.ResolveLost(err, func() (bool, error) {
 		_, _, here := d.lookup(ctx, name)
 		_, _, there := target.lookup(ctx, newName)
 		return errors.Is(here, fs.ErrNotExist) && there == nil, errors.Join(absent(here), absent(there))
@@ -201,14 +200,14 @@ func (d *dir) RemoveDir(ctx context.Context, name string) error {
 
 func (d *dir) removeName(ctx context.Context, proc uint32, name string) error {
 	err := d.changeName(ctx, proc, name, &encoder{})
-	err = tree.Settle(err, func() (bool, error) {
+	err = tree.ResolveLost(err, func() (bool, error) {
 		_, _, err := d.lookup(ctx, name)
 		return errors.Is(err, fs.ErrNotExist), absent(err)
 	})
 	return wrap("removing", d.path+"/"+name, err)
 }
 
-// changeName calls a procedure whose arguments begin with a name in the directory.
+// changeName calls a procedure with arguments that begin with a name in the directory.
 func (d *dir) changeName(ctx context.Context, proc uint32, name string, more *encoder) error {
 	if err := tree.CheckName(name); err != nil {
 		return err
@@ -224,13 +223,13 @@ func (d *dir) named(name string) *encoder {
 	return (&encoder{}).opaque(d.handle).opaque([]byte(name))
 }
 
-// is tells whether a name is there and of a type.
+// is reports whether a name exists and has a type.
 func (d *dir) is(ctx context.Context, name string, kind tree.Type) (bool, error) {
 	_, info, err := d.lookup(ctx, name)
 	return err == nil && info.Type == kind, absent(err)
 }
 
-// absent makes no error of the answer that something isn't there.
+// absent drops an error that says that something doesn't exist.
 func absent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -17,13 +17,13 @@ const (
 	fileSync = 2
 	// maxChunk is what every server takes and gives in one call.
 	maxChunk = 8 << 10
-	// maxChunks is how many calls a file may take: all that is read or written here is
-	// small, and a server may do as little as a byte with each.
+	// maxChunks is how many calls a file may take: all files here are small, but a server may
+	// transfer as little as a byte with each call.
 	maxChunks = 1024
 )
 
-// WriteFile is CREATE and WRITE. A lost answer to CREATE stays unknown: the name
-// may be another's file.
+// WriteFile is CREATE and WRITE. A lost answer to CREATE stays unknown: the file of that name may be
+// another's.
 func (d *dir) WriteFile(ctx context.Context, name string, data []byte) error {
 	handle, err := d.create(ctx, name)
 	for chunks, offset := 0, 0; err == nil && offset < len(data); chunks++ {
@@ -45,7 +45,7 @@ func (d *dir) create(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	var handle []byte
-	if told := results.bool(); told {
+	if present := results.bool(); present {
 		handle = slices.Clone(results.opaque(maxHandle))
 	} else {
 		handle, _, err = d.lookup(ctx, name)
@@ -101,21 +101,21 @@ func (d *dir) readFile(ctx context.Context, name string, limit int) ([]byte, err
 }
 
 func (d *dir) read(ctx context.Context, handle []byte, offset int) (chunk []byte, end bool, err error) {
-	results, err := d.ask(ctx, procRead, (&encoder{}).opaque(handle).uint64(uint64(offset)).uint32(maxChunk))
+	results, err := d.query(ctx, procRead, (&encoder{}).opaque(handle).uint64(uint64(offset)).uint32(maxChunk))
 	if err != nil {
 		return nil, false, err
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	results.uint32() // the length, again
 	end = results.bool()
 	chunk = results.opaque(maxChunk)
 	return chunk, end || len(chunk) == 0, results.err
 }
 
-// skipChange reads past a wcc_data: what a directory or file was and is.
+// skipChange reads past a wcc_data: attributes before and after a change.
 func (d *decoder) skipChange() {
 	if d.bool() {
 		d.bytes(24)
 	}
-	d.infoIfAny()
+	d.optionalInfo()
 }

@@ -14,25 +14,25 @@ const (
 	nameBytes = 8 << 10
 	pageBytes = 32 << 10
 
-	// maxHollow is how many pages without an entry may follow one another.
-	maxHollow = 16
+	// maxEmptyPages is how many pages without an entry may follow one another.
+	maxEmptyPages = 16
 )
 
-// page is where a listing goes on.
+// page is the position at which a listing continues.
 type page struct {
 	cookie, verifier uint64
 	end              bool
-	// plain is set where the server can't tell types with names.
+	// plain is set where the server can't list types with names.
 	plain bool
 }
 
 // List is READDIRPLUS or, where the server hasn't it, READDIR.
 func (d *dir) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, error] {
 	return func(yield func(tree.Entry, error) bool) {
-		round := circle{seen: from.Cookie}
+		loop := loopDetector{seen: from.Cookie}
 		for at := (page{cookie: from.Cookie, verifier: from.Verifier}); !at.end; {
 			entries, next, err := d.readPage(ctx, at)
-			if err == nil && round.closes(next, len(entries)) {
+			if err == nil && loop.loops(next, len(entries)) {
 				err = errGarbled
 			}
 			if err != nil {
@@ -52,10 +52,10 @@ func (d *dir) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, 
 func (d *dir) readPage(ctx context.Context, at page) ([]tree.Entry, page, error) {
 	arguments := (&encoder{}).opaque(d.handle).uint64(at.cookie).uint64(at.verifier)
 	if at.plain {
-		results, err := d.ask(ctx, procReadDir, arguments.uint32(pageBytes))
+		results, err := d.query(ctx, procReadDir, arguments.uint32(pageBytes))
 		return pageFrom(results, at, err)
 	}
-	results, err := d.ask(ctx, procReadDirPlus, arguments.uint32(nameBytes, pageBytes))
+	results, err := d.query(ctx, procReadDirPlus, arguments.uint32(nameBytes, pageBytes))
 	if errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EPROTONOSUPPORT) {
 		at.plain = true
 		return nil, at, nil
@@ -63,12 +63,12 @@ func (d *dir) readPage(ctx context.Context, at page) ([]tree.Entry, page, error)
 	return pageFrom(results, at, err)
 }
 
-// pageFrom reads what the server told of a directory.
+// pageFrom decodes a page of a directory.
 func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) {
 	if err != nil {
 		return nil, at, err
 	}
-	results.infoIfAny()
+	results.optionalInfo()
 	next := page{cookie: at.cookie, plain: at.plain, verifier: results.uint64()}
 	var entries []tree.Entry
 	moved := false
@@ -79,7 +79,7 @@ func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) 
 		moved = moved || cookie != at.cookie
 		next.cookie = cookie
 		if !at.plain {
-			entry.Type = results.typeIfAny()
+			entry.Type = results.entryType()
 		}
 		if entry.Name == "." || entry.Name == ".." {
 			continue
@@ -93,37 +93,37 @@ func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) 
 	}
 	next.end = results.bool()
 	if results.err == nil && !next.end && !moved {
-		// It would go round in circles.
+		// The listing would never end.
 		results.fail()
 	}
 	return entries, next, results.err
 }
 
-// typeIfAny reads the attributes and the handle of an entry.
-func (d *decoder) typeIfAny() tree.Type {
-	info, _ := d.infoIfAny()
+// entryType reads the attributes and the handle of an entry.
+func (d *decoder) entryType() tree.Type {
+	info, _ := d.optionalInfo()
 	if d.bool() {
 		d.opaque(maxHandle)
 	}
 	return info.Type
 }
 
-// circle finds out that a listing doesn't end, because the server gives cookies again
-// that it gave before: by Brent's algorithm, which remembers one of them.
-type circle struct {
+// loopDetector detects a listing that doesn't end because the server repeats cookies: by Brent's
+// algorithm, which remembers one of them.
+type loopDetector struct {
 	seen         uint64
 	steps, limit int
-	hollow       int
+	empty        int
 }
 
-// closes notes a page, and reports whether the listing was there before, or gets nowhere.
-func (c *circle) closes(after page, entries int) bool {
-	c.hollow++
+// loops adds a page, and reports whether the listing was there before, or makes no progress.
+func (c *loopDetector) loops(after page, entries int) bool {
+	c.empty++
 	if entries > 0 {
-		c.hollow = 0
+		c.empty = 0
 	}
 	if after.end || entries == 0 {
-		return c.hollow > maxHollow
+		return c.empty > maxEmptyPages
 	}
 	if after.cookie == c.seen {
 		return true

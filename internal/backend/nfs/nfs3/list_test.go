@@ -57,7 +57,7 @@ func TestAListingOfPagesWithoutAnEntryEnds(t *testing.T) {
 	calls := 0
 	hollow := listing(func(cookie uint64) (uint64, string) {
 		calls++
-		if calls > 10*maxHollow {
+		if calls > 10*maxEmptyPages {
 			t.Fatal("it doesn't end")
 		}
 		return cookie + 1, "."

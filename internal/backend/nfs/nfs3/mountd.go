@@ -11,9 +11,8 @@ import (
 	"syscall"
 )
 
-// What has to be asked of other programs before NFS itself can be: rpcbind's
-// portmapper for the ports (RFC 1833), mountd for the share's first handle
-// (RFC 1813, appendix I).
+// Programs that are called before NFS: rpcbind's portmapper for the ports (RFC 1833), mountd for the
+// share's first handle (RFC 1813, appendix I).
 const (
 	portmapperPort = 111
 	protocolTCP    = 6
@@ -51,8 +50,8 @@ func (c *Client) portOf(ctx context.Context, program procedure) (int, error) {
 	return int(port), nil
 }
 
-// askPort asks in the way that fits the address: version 2 of the protocol, which
-// every server speaks, tells of IPv4 ports alone (RFC 1833, 3).
+// askPort uses the protocol version that fits the address: version 2, which every server speaks, has
+// only IPv4 ports (RFC 1833, 3).
 func askPort(ctx context.Context, portmapper *conn, program procedure) (uint16, error) {
 	if address, isTCP := portmapper.RemoteAddr().(*net.TCPAddr); isTCP && address.IP.To4() == nil {
 		arguments := (&encoder{}).uint32(program.program, program.version).opaque([]byte("tcp6")).opaque(nil).opaque(nil)
@@ -71,7 +70,7 @@ func askPort(ctx context.Context, portmapper *conn, program procedure) (uint16, 
 	return uint16(results.uint32()), results.err
 }
 
-// portIn reads the port of a universal address, whose last two numbers it is
+// portIn reads the port of a universal address: its last two numbers
 // (RFC 5665, 5.2.3.3): 0 where there is none.
 func portIn(universal string) uint16 {
 	parts := strings.Split(universal, ".")

@@ -91,7 +91,7 @@ func TestRemovingStopsAtAnotherFileSystem(t *testing.T) {
 	}
 }
 
-// scripted serves that share, and tells which procedures that change something
+// scripted serves that share, and reports which procedures that change something
 // were called.
 func scripted(t *testing.T, changes chan<- uint32) Options {
 	t.Helper()
@@ -176,7 +176,7 @@ func (e *encoder) attributes(fileSystem uint64) *encoder {
 	return e.uint32(0, 0, 0, 0, 0, 0)
 }
 
-func TestAStaleHandleIsAskedForAgain(t *testing.T) {
+func TestAStaleHandleIsRequestedAgain(t *testing.T) {
 	client := NewClient("127.0.0.1", scripted(t, make(chan uint32, 16)))
 	defer client.Close()
 	root, err := client.Open(t.Context(), "/share")
@@ -195,7 +195,7 @@ func TestAStaleHandleIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// lateConn is a connection whose deadline is moved up late, as the scheduler may
+// lateConn is a connection with a deadline that moves up late, as the scheduler may
 // have it: after the reply came.
 type lateConn struct {
 	net.Conn
@@ -210,7 +210,7 @@ func (l lateConn) SetDeadline(at time.Time) error {
 	return l.Conn.SetDeadline(at)
 }
 
-func TestACallThatIsGivenUpDisturbsNoOther(t *testing.T) {
+func TestACancelledCallDisturbsNoOther(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
 	late := lateConn{here, make(chan struct{}), make(chan struct{})}

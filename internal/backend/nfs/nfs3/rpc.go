@@ -20,7 +20,7 @@ const (
 	maxVerifier = 400
 )
 
-// errRejected is a call that the server refused to look at.
+// errRejected is a call that the server rejected without running it.
 var errRejected = errors.New("the server refused the call")
 
 // procedure is one procedure of a program that the server runs.
@@ -50,7 +50,7 @@ func (c *conn) call(ctx context.Context, to procedure, arguments []byte) (*decod
 	return results, err
 }
 
-// credentials are those of root: it is the manager that acts, for all users.
+// credentials are those of root: the manager acts for all users.
 func credentials() []byte {
 	const stamp, uid, gid, groups = 0, 0, 0, 0
 	body := &encoder{}

@@ -29,8 +29,7 @@ const (
 	procFSStat      = 18
 )
 
-// session is what the Dirs of one Open share: a connection, and a way to get
-// another when it broke.
+// session is shared by the Dirs of one Open: a connection, which it replaces when it broke.
 type session struct {
 	client *Client
 	// share is the path of the share.
@@ -38,9 +37,9 @@ type session struct {
 	conn  *conn
 }
 
-// ask calls a procedure that changes nothing. If the connection turns out to be
-// broken, it is asked once more on a new one; a server that is silent isn't.
-func (s *session) ask(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
+// query calls a procedure that changes nothing. If a reused connection is broken, it repeats the
+// call once on a new one; it doesn't repeat a call that a silent server didn't answer.
+func (s *session) query(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
 	reused := s.conn != nil
 	results, err := s.call(ctx, proc, arguments)
 	if reused && errors.Is(err, ErrNoAnswer) && !isTimeout(err) && ctx.Err() == nil {
@@ -52,8 +51,8 @@ func (s *session) ask(ctx context.Context, proc uint32, arguments *encoder) (*de
 	return results, s.status(results)
 }
 
-// change calls a procedure that changes something. If no proper answer comes, the
-// error is tree.ErrLost: the call may have been carried out. It isn't sent again.
+// change calls a procedure that changes something. Without a valid answer the error is tree.ErrLost:
+// the call may have taken effect. It isn't sent again.
 func (s *session) change(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
 	results, err := s.call(ctx, proc, arguments)
 	if err == nil {
@@ -88,27 +87,14 @@ func (s *session) call(ctx context.Context, proc uint32, arguments *encoder) (*d
 // end gives the connection back.
 func (s *session) end() {
 	if s.conn != nil {
-		s.client.give(s.conn)
+		s.client.keepIdle(s.conn)
 		s.conn = nil
 	}
 }
 
-func (s *session) describeRoot(ctx context.Context, handle []byte) (*dir, error) {
-	root := &dir{session: s, handle: handle, path: s.share, root: true}
-	info, err := root.Stat(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if info.Type != tree.Directory {
-		return nil, wrap("opening", s.share, syscall.ENOTDIR)
-	}
-	root.fileSystem = info.FileSystem
-	return root, nil
-}
-
-// status reads the status that the results of every procedure begin with. A handle
-// that is stale may be the root's, which is asked for again next time: some servers
-// describe a directory that is gone, and refuse everything else.
+// status reads the status at the beginning of the results of every procedure. A stale handle may be
+// the root's, so the next Open requests the root again: some servers describe a directory that is
+// gone, and refuse everything else.
 func (s *session) status(results *decoder) error {
 	code := results.uint32()
 	if results.err != nil || code == 0 {

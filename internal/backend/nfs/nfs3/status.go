@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// badCookie is the status of a listing that can't go on where it is asked to.
+// badCookie is the status of a listing that can't continue at a cookie.
 const badCookie = 10003
 
 // statusErrno gives the errno of a status of NFS version 3 or mountd (RFC 1813,
@@ -45,10 +45,10 @@ var errnos = map[uint32]syscall.Errno{
 	10008: syscall.EAGAIN,  // not done, for instance because a tape is being fetched
 }
 
-// wrap says what was being done to what.
+// wrap adds the operation and the path to an error.
 func wrap(doing, path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w", &fs.PathError{Op: doing, Path: tree.Shown(path), Err: err})
+	return fmt.Errorf("%w", &fs.PathError{Op: doing, Path: tree.Printable(path), Err: err})
 }

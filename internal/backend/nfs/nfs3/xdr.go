@@ -5,8 +5,7 @@ import (
 	"errors"
 )
 
-// errGarbled is a reply that isn't one: too short, too long, or full of
-// impossible values.
+// errGarbled is an invalid reply: too short, too long, or with impossible values.
 var errGarbled = errors.New("the server's reply makes no sense")
 
 // encoder writes XDR (RFC 4506).
@@ -34,8 +33,8 @@ func (e *encoder) opaque(data []byte) *encoder {
 	return e
 }
 
-// decoder reads XDR that somebody else wrote. After the first impossible value,
-// err is errGarbled and all further values are zero: callers look once, at the end.
+// decoder reads XDR from a server. After the first impossible value, err is errGarbled and all
+// further values are zero: callers check once, at the end.
 type decoder struct {
 	buf []byte
 	err error

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shares that a Ganesha exports, below the folder that it was given.
+// Shares that a Ganesha exports, below its folder.
 const (
 	// Volumes is for root to use as root, from ports below 1024.
 	Volumes = "volumes"
-	// Squashed makes Nobody of root, and only of root.
+	// Squashed makes Anonymous of root, and only of root.
 	Squashed = "squashed"
 	// Fixed is read-only.
 	Fixed = "fixed"
@@ -35,7 +35,7 @@ EXPORT { Export_Id = 3; Path = %[1]s/fixed; Pseudo = /fixed; Access_Type = RO; F
 // rpcbind bring.
 var ganeshaPrograms = []string{"ganesha.nfsd", "rpcbind"}
 
-// MissingForGanesha says what this machine lacks to run a Ganesha: "" for nothing.
+// MissingForGanesha returns what this machine lacks to run a Ganesha: "" for nothing.
 func MissingForGanesha() string {
 	if os.Getuid() != 0 {
 		return "root"
@@ -48,8 +48,8 @@ func MissingForGanesha() string {
 	return ""
 }
 
-// Apart makes a command run with mounts, network and processes of its own. All
-// that it mounts and starts ends with it.
+// Apart makes a command run with mounts, network and processes of its own. All mounts and processes
+// that it makes end with it.
 func Apart(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID,
@@ -57,7 +57,7 @@ func Apart(command *exec.Cmd) {
 	}
 }
 
-// Ganesha is a server as they are run in earnest: nfs-ganesha, with rpcbind.
+// Ganesha is a real server: nfs-ganesha, with rpcbind.
 type Ganesha struct {
 	*exec.Cmd
 }
@@ -93,7 +93,7 @@ func (g *Ganesha) Freeze() error {
 // Thaw lets a frozen server go on.
 func (g *Ganesha) Thaw() error { return g.Process.Signal(syscall.SIGCONT) }
 
-// prepare makes the places that the servers write to, in mounts of our own.
+// prepare makes the directories that the servers write to, in mounts of our own.
 func prepare(folder string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("parting from the machine's mounts: %w", err)
@@ -111,7 +111,7 @@ func prepare(folder string) error {
 			return err
 		}
 	}
-	if err := os.Chown(filepath.Join(folder, Squashed), Nobody, Nobody); err != nil {
+	if err := os.Chown(filepath.Join(folder, Squashed), Anonymous, Anonymous); err != nil {
 		return err
 	}
 	return loopbackUp()

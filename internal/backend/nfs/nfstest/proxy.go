@@ -41,7 +41,7 @@ const (
 const (
 	lastFragment = 1 << 31
 	maxRecord    = 1 << 24
-	// Where things are in a call: its number, and the procedure's.
+	// procedureAt is the offset of the procedure's number in a call.
 	procedureAt = 20
 )
 
@@ -53,7 +53,7 @@ type Call struct {
 	Procedure uint32
 }
 
-// Proxy stands before a server and spoils calls.
+// Proxy is before a server and makes faults.
 type Proxy struct {
 	listener net.Listener
 	server   int
@@ -64,8 +64,8 @@ type Proxy struct {
 	open  map[net.Conn]bool
 }
 
-// Spoil puts a proxy before the server at a port.
-func Spoil(server int) (*Proxy, error) {
+// NewProxy starts a proxy before the server at a port.
+func NewProxy(server int) (*Proxy, error) {
 	listener, err := listen()
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func Spoil(server int) (*Proxy, error) {
 // Port is where the proxy listens.
 func (p *Proxy) Port() int { return portOf(p.listener) }
 
-// Plan says, from now on, what happens to calls; nil lets all pass. The calls are
+// Plan sets the function that chooses each call's fault; nil lets all calls pass. The calls are
 // counted from 1 again.
 func (p *Proxy) Plan(plan func(Call) Fault) {
 	p.mu.Lock()
@@ -93,7 +93,7 @@ func (p *Proxy) Calls() int {
 	return p.calls
 }
 
-// Hangup closes all connections, as a server does that has waited long enough.
+// Hangup closes all connections, as a server does after a timeout.
 func (p *Proxy) Hangup() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *Proxy) relay(client net.Conn) {
 	}
 }
 
-// pass passes one call on, and tells whether the connection is still of use.
+// pass passes one call on, and reports whether the connection can still be used.
 func (p *Proxy) pass(call []byte, client, server net.Conn) bool {
 	fault := p.faultFor(call)
 	switch fault {
@@ -153,11 +153,11 @@ func (p *Proxy) pass(call []byte, client, server net.Conn) bool {
 	if err != nil {
 		return false
 	}
-	return spoil(fault, reply, client)
+	return answerWith(fault, reply, client)
 }
 
-// spoil sends a reply, or what the fault makes of it.
-func spoil(fault Fault, reply []byte, client net.Conn) bool {
+// answerWith sends a reply, or what the fault makes of it.
+func answerWith(fault Fault, reply []byte, client net.Conn) bool {
 	header := binary.BigEndian.AppendUint32(nil, lastFragment|uint32(len(reply)))
 	switch fault {
 	case LoseReply:

@@ -1,5 +1,5 @@
-// Package nfstest runs NFS servers for tests, in this process: one that does what
-// it should, on a folder of this machine, and a proxy before it that doesn't.
+// Package nfstest runs NFS servers for tests, in this process: a correct one, on a folder of this
+// machine, and a proxy before it that makes faults.
 //
 // Both listen on the loopback address only. It is never part of a program.
 package nfstest
@@ -28,8 +28,8 @@ const (
 	// Share is the path that a Server exports.
 	Share = "/exports/volumes"
 
-	// Nobody is whom a server that squashes root makes of it.
-	Nobody = 65534
+	// Anonymous is the user to which a server that squashes root maps it.
+	Anonymous = 65534
 
 	handles          = 1 << 16
 	unprivilegedPort = 1024
@@ -41,9 +41,9 @@ type Server struct {
 	folder   string
 	// ReadOnly makes the share refuse changes.
 	ReadOnly atomic.Bool
-	// Secure makes the server refuse clients whose port isn't below 1024.
+	// Secure makes the server refuse clients with a port of 1024 or more.
 	Secure atomic.Bool
-	// Squash makes Nobody of root: of all clients, as this server goes.
+	// Squash maps root to Anonymous, like all clients of this server.
 	Squash atomic.Bool
 	// Size is what the share is said to hold, in bytes. Zero: more than can be.
 	Size atomic.Uint64
@@ -67,7 +67,7 @@ func (s *Server) Port() int { return portOf(s.listener) }
 // Close stops the server from taking connections.
 func (s *Server) Close() { s.listener.Close() }
 
-// Mount gives the share to those who ask for it by its path.
+// Mount grants the share to clients that request it by its path.
 func (s *Server) Mount(_ context.Context, conn net.Conn, request nfs.MountRequest) (nfs.MountStatus, billy.Filesystem, []nfs.AuthFlavor) {
 	from, isTCP := conn.RemoteAddr().(*net.TCPAddr)
 	switch {
@@ -86,7 +86,7 @@ func (s *Server) Change(files billy.Filesystem) billy.Change {
 	return change
 }
 
-// FSStat tells the share's size.
+// FSStat reports the share's size.
 func (s *Server) FSStat(_ context.Context, _ billy.Filesystem, stat *nfs.FSStat) error {
 	if size := s.Size.Load(); size > 0 {
 		stat.TotalSize, stat.FreeSize, stat.AvailableSize = size, size/2, size/2
@@ -137,7 +137,7 @@ func (f files) squash(name string) error {
 	if !f.server.Squash.Load() {
 		return nil
 	}
-	return os.Lchown(f.path(name), Nobody, Nobody)
+	return os.Lchown(f.path(name), Anonymous, Anonymous)
 }
 
 // Rename makes no directories on the way, as servers don't.
@@ -147,7 +147,7 @@ func (f files) Chmod(name string, mode os.FileMode) error { return os.Chmod(f.pa
 func (f files) Chown(name string, uid, gid int) error     { return f.Lchown(name, uid, gid) }
 
 func (f files) Lchown(name string, uid, gid int) error {
-	if f.server.Squash.Load() && (uid != Nobody || gid != Nobody) {
+	if f.server.Squash.Load() && (uid != Anonymous || gid != Anonymous) {
 		return os.ErrPermission
 	}
 	return os.Lchown(f.path(name), uid, gid)

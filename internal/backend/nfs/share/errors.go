@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// Translate gives the errors of servers and kernels their kinds, and tells what to
-// do. What isn't known to have had no effect gets no kind.
+// Translate gives the errors of servers and kernels their kinds, with advice. An error that may have
+// had an effect gets no kind.
 func Translate(server, path, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -38,7 +38,7 @@ func Translate(server, path, doing string, err error) error {
 		{tree.IsPermission(err), backend.Unavailable, place + " isn't writable for the manager: export it with rw and no_root_squash"},
 		{errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT), backend.Exhausted, place + " is full: make room"},
 		{errors.Is(err, syscall.EAGAIN), backend.Unavailable, "server " + server + " isn't ready: wait"},
-		{errors.Is(err, tree.ErrOtherFileSystem) || errors.Is(err, syscall.ENOTDIR), backend.Conflict, "something that is no directory of this share lies on the way: look what it is, and move it away if no volume needs it"},
+		{errors.Is(err, tree.ErrOtherFileSystem) || errors.Is(err, syscall.ENOTDIR), backend.Conflict, "something that is no directory of this share lies on the way: look at it, and move it away if no volume needs it"},
 		{errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.EINVAL), backend.Invalid, "the server takes no such name: change nfs.directoryTemplate"},
 	} {
 		switch {

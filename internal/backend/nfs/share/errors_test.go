@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-func TestErrorsGetTheKindThatTheirCallersGoBy(t *testing.T) {
+func TestErrorsGetTheirKind(t *testing.T) {
 	unknown := backend.ErrorKind("")
 	for _, test := range []struct {
 		err    error

@@ -17,50 +17,50 @@ const (
 	OwnerOnly = 0o700
 )
 
-// Share is a share and how it is reached.
+// Share is a share and the way to reach it.
 type Share struct {
 	*Server
 	// Open opens the share's directory; its caller closes it.
 	Open func(ctx context.Context) (tree.Dir, error)
-	// Uninterruptible is set where the kernel decides how long a call takes.
+	// Uninterruptible is set where a call may block in the kernel.
 	Uninterruptible bool
-	// Slice is how long files are removed by one call.
+	// Slice is how long one call removes files.
 	Slice time.Duration
 }
 
-// Server bounds what is under way on one server, for all shares on it.
+// Server limits the operations on one server, for all shares on it.
 type Server struct {
 	// Name is that of the server, for people.
 	Name string
-	// Slots has room for as many operations as may be under way.
+	// Slots has room for as many operations as may run at once.
 	Slots chan struct{}
 	Limits
 }
 
-// Limits bound what a server that is slow, or silent, can hold up.
+// Limits limit what a slow or silent server can block.
 type Limits struct {
 	// Call is how long a server may take to answer a call.
 	Call time.Duration
 	// Operation is how long the calls of one operation may take together.
 	Operation time.Duration
-	// Turn is how long an operation waits for others on the same server.
-	Turn time.Duration
-	// Parallel is how many operations may be under way on a server.
+	// SlotWait is how long an operation waits for others on the same server.
+	SlotWait time.Duration
+	// Parallel is how many operations may run on a server at once.
 	Parallel int
 }
 
-// Use opens the share and does some work on it. It returns when the context ends,
-// also if the work is stuck in the kernel: that then goes on holding its turn, so
-// that a server that is silent for ever can't hold up more than its turns.
+// Use opens the share and does some work on it. It returns when the context ends, also if the work
+// is stuck in the kernel. Stuck work keeps its slot, so a server that never answers blocks no more
+// than its slots.
 func Use[T any](ctx context.Context, s *Share, work func(ctx context.Context, root tree.Dir) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Operation)
 	defer cancel()
 	var none T
-	if err := s.takeTurn(ctx); err != nil {
+	if err := s.acquireSlot(ctx); err != nil {
 		return none, err
 	}
 	if !s.Uninterruptible {
-		defer s.endTurn()
+		defer s.releaseSlot()
 		return onRoot(ctx, s, work)
 	}
 	type outcome struct {
@@ -69,7 +69,7 @@ func Use[T any](ctx context.Context, s *Share, work func(ctx context.Context, ro
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		defer s.endTurn()
+		defer s.releaseSlot()
 		result, err := onRoot(ctx, s, work)
 		done <- outcome{result, err}
 	}()
@@ -91,16 +91,16 @@ func onRoot[T any](ctx context.Context, s *Share, work func(ctx context.Context,
 	return work(ctx, root)
 }
 
-func (s *Server) takeTurn(ctx context.Context) error {
-	patience := time.NewTimer(s.Turn)
-	defer patience.Stop()
+func (s *Server) acquireSlot(ctx context.Context) error {
+	wait := time.NewTimer(s.SlotWait)
+	defer wait.Stop()
 	select {
 	case s.Slots <- struct{}{}:
 		return nil
-	case <-patience.C:
+	case <-wait.C:
 	case <-ctx.Done():
 	}
 	return backend.Unavailable.Errorf("%d operations on server %s are under way, and none ends: look whether it answers", cap(s.Slots), s.Name)
 }
 
-func (s *Server) endTurn() { <-s.Slots }
+func (s *Server) releaseSlot() { <-s.Slots }

@@ -10,14 +10,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// stuckShare is a mount whose server is silent: the kernel holds every call until
+// stuckShare is a mount from a silent server: the kernel blocks every call until
 // letGo.
 func stuckShare(parallel int) (stuck *Share, letGo context.CancelFunc) {
 	held, letGo := context.WithCancel(context.Background())
 	stuck = &Share{
 		Server: &Server{
 			Name: "nfs.example.com", Slots: make(chan struct{}, parallel),
-			Limits: Limits{Operation: 100 * time.Millisecond, Turn: 100 * time.Millisecond},
+			Limits: Limits{Operation: 100 * time.Millisecond, SlotWait: 100 * time.Millisecond},
 		},
 		Uninterruptible: true,
 		Open: func(context.Context) (tree.Dir, error) {
@@ -49,15 +49,15 @@ func TestWhatIsStuckInTheKernelIsBounded(t *testing.T) {
 	}
 	letGo()
 	for range parallel {
-		// Each gives its turn back once the kernel lets go of it.
+		// Each frees its slot once the kernel returns.
 		stuck.Slots <- struct{}{}
 	}
 }
 
-func TestNobodyWaitsForATurnAfterHisContext(t *testing.T) {
+func TestACallerWaitsForNoSlotAfterItsContext(t *testing.T) {
 	stuck, letGo := stuckShare(0)
 	defer letGo()
-	stuck.Turn = time.Hour
+	stuck.SlotWait = time.Hour
 	stuck.Operation = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -12,37 +12,37 @@ import (
 
 const (
 	sticky = 0o1000
-	// maxRestarts is how often a look through a tree begins anew in a directory, before
-	// it says that the tree is being changed.
+	// maxRestarts is how often a check restarts the listing of a directory before it reports that
+	// the tree is changing.
 	maxRestarts = 20
 )
 
-// ErrChanging is the error of a look through a tree that is changed again and again. It
-// goes on all the same when it is called again.
-var ErrChanging = errors.New("it is changed while it is looked through")
+// ErrChanging is the error of the check of a tree that changes again and again. The next call still
+// continues the check.
+var ErrChanging = errors.New("it changes while it is inspected")
 
-// Place is how far a look through a tree is, also for another process. Its zero value is
-// the beginning. It has at most maxDepth steps, whatever the tree.
-type Place struct {
+// Position is the position of a check in a tree, also for another process. Its zero value is the
+// beginning. It has at most maxDepth steps, whatever the tree.
+type Position struct {
 	// Steps lead to the directory that is being listed, from the top on.
 	Steps []Step `json:"steps,omitempty"`
-	// Seen counts the entries that were looked at.
+	// Seen counts the entries that were checked.
 	Seen int64 `json:"seen,omitempty"`
-	// Restarts counts how often a directory was listed anew, because it was changed.
+	// Restarts counts how often the listing of a directory restarted, because it changed.
 	Restarts int `json:"restarts,omitempty"`
 }
 
-// Step is a directory on the way.
+// Step is a directory on the path to a position.
 type Step struct {
 	// Name in the directory of the step before. The top has none.
 	Name []byte `json:"name,omitempty"`
-	// At is where the listing of the directory goes on.
+	// At is where the listing of the directory continues.
 	At Cursor `json:"at"`
 }
 
-// Valid reports whether a place can be gone on from. A file that others can write may
-// say anything.
-func (p *Place) Valid() bool {
+// Valid reports whether a check can continue at a position. A file that others can write may say
+// anything.
+func (p *Position) Valid() bool {
 	if len(p.Steps) > maxDepth || p.Seen < 0 || p.Restarts < 0 {
 		return false
 	}
@@ -54,26 +54,26 @@ func (p *Place) Valid() bool {
 	return true
 }
 
-// CheckRemovable is an error if the caller, which isn't allowed everything, isn't
-// allowed to remove a directory's content: fs.ErrPermission. It looks maxDepth
-// directories deep. After the time until, it stops between two entries with
-// ErrUnfinished; the next call goes on at the same place, also after any other error.
-func CheckRemovable(ctx context.Context, top Dir, self uint32, at *Place, until time.Time) error {
+// CheckRemovable returns fs.ErrPermission if the caller, which isn't root, may not remove a
+// directory's content. It checks maxDepth directories deep. After the time until, it stops between
+// two entries with ErrUnfinished; the next call continues at the same position, also after any other
+// error.
+func CheckRemovable(ctx context.Context, top Dir, self uint32, at *Position, until time.Time) error {
 	if len(at.Steps) == 0 {
 		at.Steps = []Step{{}}
 	}
 	checking := check{self: self, at: at, until: until}
-	return checking.look(ctx, top, 0)
+	return checking.walk(ctx, top, 0)
 }
 
 type check struct {
 	self  uint32
-	at    *Place
+	at    *Position
 	until time.Time
 }
 
-// look looks through a directory, from where its step says.
-func (c *check) look(ctx context.Context, dir Dir, depth int) error {
+// walk checks a directory from the position of its step.
+func (c *check) walk(ctx context.Context, dir Dir, depth int) error {
 	if depth+1 < len(c.at.Steps) {
 		// An earlier call ended within.
 		if err := c.enter(ctx, dir, depth+1); err != nil {
@@ -87,12 +87,12 @@ func (c *check) look(ctx context.Context, dir Dir, depth int) error {
 			checked, err = true, c.checkWritable(ctx, dir)
 		}
 		if err == nil {
-			err = c.pass(ctx, dir, entry, depth)
+			err = c.visit(ctx, dir, entry, depth)
 		}
 		if err != nil {
-			return c.beginAnew(err, depth)
+			return c.restart(err, depth)
 		}
-		// Not before: however little time there is, each call gets on.
+		// After the first entry, so that each call makes progress.
 		if time.Now().After(c.until) {
 			return ErrUnfinished
 		}
@@ -100,11 +100,11 @@ func (c *check) look(ctx context.Context, dir Dir, depth int) error {
 	return nil
 }
 
-// pass looks at one entry. The place is behind it before it is entered: what goes on
-// there later goes on behind it then.
-func (c *check) pass(ctx context.Context, dir Dir, entry Entry, depth int) error {
+// visit checks one entry. The position moves behind the entry before the check enters it, so a later
+// call continues behind it.
+func (c *check) visit(ctx context.Context, dir Dir, entry Entry, depth int) error {
 	kind, err := typeOf(ctx, dir, entry)
-	if gone(err) != nil {
+	if ignoreNotExist(err) != nil {
 		return err
 	}
 	c.at.Steps[depth].At = entry.Next
@@ -116,12 +116,12 @@ func (c *check) pass(ctx context.Context, dir Dir, entry Entry, depth int) error
 	return c.enter(ctx, dir, depth+1)
 }
 
-// enter looks through the directory of a step, which ends the step. One that isn't there
-// any more has nothing that can't be removed.
+// enter checks the directory of a step, and ends the step. A directory that doesn't exist any more
+// passes.
 func (c *check) enter(ctx context.Context, parent Dir, depth int) error {
 	child, err := parent.Open(ctx, string(c.at.Steps[depth].Name))
 	if err == nil {
-		err = c.look(ctx, child, depth)
+		err = c.walk(ctx, child, depth)
 		child.Close()
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -131,8 +131,8 @@ func (c *check) enter(ctx context.Context, parent Dir, depth int) error {
 	return err
 }
 
-// beginAnew makes of a listing that can't go on one that begins anew, with the next call.
-func (c *check) beginAnew(err error, depth int) error {
+// restart makes the next call restart a listing that can't continue.
+func (c *check) restart(err error, depth int) error {
 	if !errors.Is(err, ErrCursor) && !errors.Is(err, syscall.ESTALE) || depth+1 != len(c.at.Steps) {
 		return err
 	}
@@ -154,16 +154,16 @@ func (c *check) checkWritable(ctx context.Context, dir Dir) error {
 		return err
 	}
 	if !writable || (info.Mode&sticky != 0 && info.UID != c.self) {
-		return fmt.Errorf("%s is a directory of user %d with mode %#o: %w", c.way(), info.UID, info.Mode, fs.ErrPermission)
+		return fmt.Errorf("%s is a directory of user %d with mode %#o: %w", c.path(), info.UID, info.Mode, fs.ErrPermission)
 	}
 	return nil
 }
 
-// way is where the place is, from the top on, for people.
-func (c *check) way() string {
-	way := "."
+// path is the path of the position from the top, for people.
+func (c *check) path() string {
+	joined := "."
 	for _, step := range c.at.Steps[1:] {
-		way = path.Join(way, string(step.Name))
+		joined = path.Join(joined, string(step.Name))
 	}
-	return Shown(way)
+	return Printable(joined)
 }

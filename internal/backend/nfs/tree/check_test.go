@@ -21,14 +21,14 @@ import (
 // maxPlace is how large a place may be, written down: names of 255 bytes, 64 deep.
 const maxPlace = 32 << 10
 
-// lookThrough looks through a directory, one entry with each call, and each as another
-// process; between two it calls meanwhile. It returns how many entries were looked at.
-func lookThrough(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int64, error) {
+// inspectAll inspects a directory, one entry with each call, and each as another
+// process; between two it calls meanwhile. It returns how many entries were inspected.
+func inspectAll(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int64, error) {
 	t.Helper()
 	const most = 100_000
 	written := []byte("{}")
 	for range most {
-		at := tree.Place{}
+		at := tree.Position{}
 		must(t, json.Unmarshal(written, &at))
 		if !at.Valid() {
 			t.Fatalf("it goes on at %s", written)
@@ -48,7 +48,7 @@ func lookThrough(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int
 	return 0, nil
 }
 
-// weak is a directory that asks for the rights of a user who isn't root.
+// weak is a directory with the rights of a user other than root.
 type weak struct {
 	tree.Dir
 	uid uint32
@@ -90,7 +90,7 @@ func TestWhatCannotBeRemovedIsFoundBeforeAnythingIs(t *testing.T) {
 			must(t, err)
 			defer root.Close()
 			err = tree.Within(t.Context(), weak{root, self}, "volume", func(dir tree.Dir) error {
-				_, err := lookThrough(t, dir, self, nil)
+				_, err := inspectAll(t, dir, self, nil)
 				return err
 			})
 			if removable := err == nil; removable != test.removable || !removable && !errors.Is(err, fs.ErrPermission) {
@@ -100,7 +100,7 @@ func TestWhatCannotBeRemovedIsFoundBeforeAnythingIs(t *testing.T) {
 	}
 }
 
-func TestALookGoesOnWhereTheLastCallEndedHoweverDeepAndWideATreeIs(t *testing.T) {
+func TestAnInspectionContinuesWhereTheLastCallEndedHoweverDeepAndWideATreeIs(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, _ string) {
 		must(t, root.MakeDir(t.Context(), "volume", 0o700))
 		must(t, tree.Within(t.Context(), root, "volume", func(dir tree.Dir) error {
@@ -116,10 +116,10 @@ func TestALookGoesOnWhereTheLastCallEndedHoweverDeepAndWideATreeIs(t *testing.T)
 		}))
 		open, most := 0, 0
 		must(t, tree.Within(t.Context(), counted{root, &open, &most}, "volume", func(dir tree.Dir) error {
-			seen, err := lookThrough(t, dir, 0, nil)
-			// It looks 64 directories deep.
+			seen, err := inspectAll(t, dir, 0, nil)
+			// It inspects 64 directories deep.
 			if seen != 700+64 {
-				t.Errorf("%d entries were looked at", seen)
+				t.Errorf("%d entries were inspected", seen)
 			}
 			return err
 		}))
@@ -146,7 +146,7 @@ func makeDeep(ctx context.Context, dir tree.Dir, name string, levels int) error 
 	return makeDeep(ctx, next, name, levels-1)
 }
 
-func TestALookEndsWhateverChangesMeanwhile(t *testing.T) {
+func TestAnInspectionEndsWhateverChangesMeanwhile(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		volume := filepath.Join(folder, "volume")
 		for i := range 100 {
@@ -154,7 +154,7 @@ func TestALookEndsWhateverChangesMeanwhile(t *testing.T) {
 		}
 		calls := 0
 		must(t, tree.Within(t.Context(), root, "volume", func(dir tree.Dir) error {
-			_, err := lookThrough(t, dir, 0, func() {
+			_, err := inspectAll(t, dir, 0, func() {
 				calls++
 				way := filepath.Join(volume, fmt.Sprint(calls%100))
 				must(t, os.RemoveAll(way))
@@ -171,7 +171,7 @@ func TestALookEndsWhateverChangesMeanwhile(t *testing.T) {
 	})
 }
 
-// outdated is a directory whose cursors are refused.
+// outdated is a directory that refuses cursors.
 type outdated struct{ tree.Dir }
 
 func (o outdated) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, error] {
@@ -181,10 +181,10 @@ func (o outdated) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Ent
 	return func(yield func(tree.Entry, error) bool) { yield(tree.Entry{}, tree.ErrCursor) }
 }
 
-func TestALookThroughWhatIsChangedAllTheTimeSaysSoAndEndsLater(t *testing.T) {
+func TestAnInspectionOfAChangingTreeReportsThatAndEndsLater(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		must(t, os.Mkdir(filepath.Join(folder, "a"), 0o755), os.Mkdir(filepath.Join(folder, "b"), 0o755))
-		at := tree.Place{}
+		at := tree.Position{}
 		err := tree.ErrUnfinished
 		for range 1000 {
 			if err = tree.CheckRemovable(t.Context(), outdated{root}, 0, &at, time.Time{}); !errors.Is(err, tree.ErrUnfinished) {
@@ -198,7 +198,7 @@ func TestALookThroughWhatIsChangedAllTheTimeSaysSoAndEndsLater(t *testing.T) {
 	})
 }
 
-func TestWhatWasRefusedIsLookedAtAgainAndThenPassed(t *testing.T) {
+func TestARefusedDirectoryIsInspectedAgainAndThenPassed(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it gives files away")
 	}
@@ -216,7 +216,7 @@ func TestWhatWasRefusedIsLookedAtAgainAndThenPassed(t *testing.T) {
 	root, err := mounted.Open(folder)
 	must(t, err)
 	defer root.Close()
-	at := tree.Place{}
+	at := tree.Position{}
 	look := func() error {
 		return tree.Within(t.Context(), weak{root, self}, "volume", func(dir tree.Dir) error {
 			return tree.CheckRemovable(t.Context(), dir, self, &at, time.Now().Add(time.Hour))
@@ -234,7 +234,7 @@ func TestWhatWasRefusedIsLookedAtAgainAndThenPassed(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatAnotherWroteIsNotGoneOnFrom(t *testing.T) {
+func TestAnInvalidPositionIsNotUsed(t *testing.T) {
 	for name, text := range map[string]string{
 		"a name for the top": `{"steps": [{"name": "YQ=="}]}`,
 		"no name":            `{"steps": [{}, {}]}`,
@@ -243,7 +243,7 @@ func TestAPlaceThatAnotherWroteIsNotGoneOnFrom(t *testing.T) {
 		"too deep":           `{"steps": [{}` + strings.Repeat(`, {"name": "YQ=="}`, 640) + `]}`,
 		"a number below 0":   `{"seen": -1}`,
 	} {
-		at := tree.Place{}
+		at := tree.Position{}
 		must(t, json.Unmarshal([]byte(text), &at))
 		if at.Valid() {
 			t.Errorf("%s is taken for a place", name)

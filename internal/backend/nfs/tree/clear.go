@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Empty removes all that a directory holds, but for some names, and leaves the
-// directory itself. All else is as in RemoveTree.
-func Empty(ctx context.Context, dir Dir, until time.Time, but ...string) error {
-	emptying := removal{top: dir, but: but, until: until}
+// Empty removes the content of a directory, except some names, and leaves the directory itself. All
+// else is as in RemoveTree.
+func Empty(ctx context.Context, dir Dir, until time.Time, except ...string) error {
+	emptying := removal{top: dir, except: except, until: until}
 	return emptying.empty(ctx, dir, 1)
 }
 
-// MoveAll moves all that a directory holds, but for one name, to another directory,
-// which is empty. After the time until it stops, as RemoveTree does.
-func MoveAll(ctx context.Context, from Dir, but string, to Dir, until time.Time) error {
+// MoveAll moves the content of a directory, except one name, to another directory, which is empty.
+// After the time until it stops, as RemoveTree does.
+func MoveAll(ctx context.Context, from Dir, except string, to Dir, until time.Time) error {
 	for {
 		// Always the first: moving changes what a listing would continue with.
-		entries, err := some(ctx, from)
-		if entries = without(entries, but); err != nil || len(entries) == 0 {
+		entries, err := firstEntries(ctx, from)
+		if entries = without(entries, except); err != nil || len(entries) == 0 {
 			return err
 		}
 		for _, entry := range entries {
@@ -33,6 +33,6 @@ func MoveAll(ctx context.Context, from Dir, but string, to Dir, until time.Time)
 	}
 }
 
-func without(entries []Entry, but ...string) []Entry {
-	return slices.DeleteFunc(entries, func(entry Entry) bool { return slices.Contains(but, entry.Name) })
+func without(entries []Entry, except ...string) []Entry {
+	return slices.DeleteFunc(entries, func(entry Entry) bool { return slices.Contains(except, entry.Name) })
 }

@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// At opens the directory that a path below root leads to, but for its last part,
-// and calls do with it and that part. The path has no empty, "." or ".." parts.
-// Where a part on the way is absent, that is ENOENT.
+// At opens the parent directory of a path below root, and calls do with it and the path's last part.
+// The path has no empty, "." or ".." parts. An absent parent is ENOENT.
 func At(ctx context.Context, root Dir, path string, do func(parent Dir, name string) error) error {
 	first, rest, more := strings.Cut(path, "/")
 	if !more {
@@ -39,7 +38,7 @@ func Lookup(ctx context.Context, root Dir, path string) (info Info, err error) {
 	return info, err
 }
 
-// Exists tells whether a path below root leads to anything.
+// Exists reports whether a path below root exists.
 func Exists(ctx context.Context, root Dir, path string) (bool, error) {
 	_, err := Lookup(ctx, root, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,13 +47,13 @@ func Exists(ctx context.Context, root Dir, path string) (bool, error) {
 	return err == nil, err
 }
 
-// EnsureDir makes the directory that a path below root leads to, and those on the
-// way, with a mode for those that it makes. What isn't a directory is ENOTDIR.
+// EnsureDir makes the directory of a path below root, and its parents, with a mode for those that it
+// makes. A file in their place is ENOTDIR.
 func EnsureDir(ctx context.Context, root Dir, path string, mode uint32) error {
 	first, rest, more := strings.Cut(path, "/")
 	if err := root.MakeDir(ctx, first, mode); err != nil && !errors.Is(err, fs.ErrExist) {
-		// Some servers refuse before they look whether the name is there.
-		if info, look := root.Lookup(ctx, first); look != nil || info.Type != Directory {
+		// Some servers refuse before they check whether the name exists.
+		if info, lookupErr := root.Lookup(ctx, first); lookupErr != nil || info.Type != Directory {
 			return err
 		}
 	}
@@ -78,8 +77,8 @@ func Move(ctx context.Context, root Dir, from, to string) error {
 	})
 }
 
-// WriteFile writes a file below root at once: nobody sees half of it, and what had
-// the path before is replaced. It is made under the path aside first.
+// WriteFile writes a file below root atomically, and replaces a file with that path. It makes the
+// file under the path aside first.
 func WriteFile(ctx context.Context, root Dir, path, aside string, data []byte) error {
 	err := At(ctx, root, aside, func(parent Dir, name string) error { return parent.WriteFile(ctx, name, data) })
 	if err != nil {
@@ -106,15 +105,15 @@ func RemoveFile(ctx context.Context, root Dir, path string) error {
 	return err
 }
 
-// Settle gives the outcome of a call whose answer was lost, once looking told
-// whether it had its effect. If it had none so far, it may still have it.
-func Settle(err error, look func() (done bool, err error)) error {
+// ResolveLost returns the outcome of a call with a lost answer, after a check whether the call had
+// its effect. Without an effect so far, it may still have one.
+func ResolveLost(err error, check func() (done bool, err error)) error {
 	if !errors.Is(err, ErrLost) {
 		return err
 	}
-	done, lookErr := look()
-	if lookErr != nil {
-		return fmt.Errorf("%w; looking: %w", err, lookErr)
+	done, checkErr := check()
+	if checkErr != nil {
+		return fmt.Errorf("%w; checking: %w", err, checkErr)
 	}
 	if done {
 		return nil
@@ -122,7 +121,7 @@ func Settle(err error, look func() (done bool, err error)) error {
 	return err
 }
 
-// IsPermission tells whether an error says that somebody isn't allowed to.
+// IsPermission reports whether an error says that permission is missing.
 func IsPermission(err error) bool {
 	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
 }

@@ -12,19 +12,18 @@ const (
 	// batch is how many names are read before they are removed, in each directory that
 	// is open.
 	batch = 256
-	// maxDepth is how many directories are held open at once. Whoever fills a
-	// volume can nest deeper than memory or open files suffice for.
+	// maxDepth is how many directories are open at once. A tenant can nest directories deeper than
+	// memory or open files suffice for.
 	maxDepth = 64
 )
 
-// ErrUnfinished is the error of a removal that stopped because of the time.
+// ErrUnfinished is the error of a removal that ran out of time.
 var ErrUnfinished = errors.New("there was no time to remove all of it")
 
-// RemoveTree removes a directory with all that it holds. Symlinks are removed,
-// never followed; a directory of another file system is ErrOtherFileSystem, and
-// it and what is around it stay. An absent directory is a success.
-// After the time until, it stops between two files. It can be repeated after any
-// error, and goes on where it was.
+// RemoveTree removes a directory with its content. It removes symlinks, and never follows them. A
+// directory of another file system is ErrOtherFileSystem, and stays with its parents. An absent
+// directory is a success. After the time until, it stops between two files. It can be repeated after
+// any error, and continues where it was.
 func RemoveTree(ctx context.Context, parent Dir, name string, until time.Time) error {
 	top, err := parent.Open(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,23 +37,23 @@ func RemoveTree(ctx context.Context, parent Dir, name string, until time.Time) e
 	if err := removal.empty(ctx, top, 1); err != nil {
 		return err
 	}
-	return gone(parent.RemoveDir(ctx, name))
+	return ignoreNotExist(parent.RemoveDir(ctx, name))
 }
 
 // removal is one tree that is being removed.
 type removal struct {
 	top   Dir
 	until time.Time
-	// but is what stays of the top.
-	but []string
+	// except are names that stay in the top.
+	except []string
 }
 
-// empty removes all that a directory holds.
+// empty removes the content of a directory.
 func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
 	for {
-		entries, err := some(ctx, dir)
+		entries, err := firstEntries(ctx, dir)
 		if depth == 1 {
-			entries = without(entries, r.but...)
+			entries = without(entries, r.except...)
 		}
 		if err != nil || len(entries) == 0 {
 			return err
@@ -63,7 +62,7 @@ func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
 			if err := r.remove(ctx, dir, entry, depth); err != nil {
 				return err
 			}
-			// Not before: however little time there is, each call gets on.
+			// After the first entry, so that each call makes progress.
 			if time.Now().After(r.until) {
 				return ErrUnfinished
 			}
@@ -75,14 +74,14 @@ func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
 func (r *removal) remove(ctx context.Context, dir Dir, entry Entry, depth int) error {
 	kind, err := typeOf(ctx, dir, entry)
 	if err != nil {
-		return gone(err)
+		return ignoreNotExist(err)
 	}
 	if kind != Directory {
-		return gone(dir.RemoveFile(ctx, entry.Name))
+		return ignoreNotExist(dir.RemoveFile(ctx, entry.Name))
 	}
 	child, err := dir.Open(ctx, entry.Name)
 	if err != nil {
-		return gone(err)
+		return ignoreNotExist(err)
 	}
 	defer child.Close()
 	if depth >= maxDepth {
@@ -91,18 +90,18 @@ func (r *removal) remove(ctx context.Context, dir Dir, entry Entry, depth int) e
 	if err := r.empty(ctx, child, depth+1); err != nil {
 		return err
 	}
-	return gone(dir.RemoveDir(ctx, entry.Name))
+	return ignoreNotExist(dir.RemoveDir(ctx, entry.Name))
 }
 
-// moveToTop moves a directory to the top of the tree, where it is found again. A tenant
-// can't guess the name.
+// moveToTop moves a directory to the top of the tree, where a later pass removes it. A tenant can't
+// guess the name.
 func (r *removal) moveToTop(ctx context.Context, dir Dir, name string) error {
 	return dir.Rename(ctx, name, r.top, ".moved-"+rand.Text())
 }
 
-// some lists the first entries of a directory. Always the first: removing moves
-// what a listing would continue with.
-func some(ctx context.Context, dir Dir) ([]Entry, error) {
+// firstEntries lists the first entries of a directory: removing entries changes where a listing
+// would continue.
+func firstEntries(ctx context.Context, dir Dir) ([]Entry, error) {
 	entries := make([]Entry, 0, batch)
 	for entry, err := range dir.List(ctx, Cursor{}) {
 		if err != nil {
@@ -124,8 +123,8 @@ func typeOf(ctx context.Context, dir Dir, entry Entry) (Type, error) {
 	return info.Type, err
 }
 
-// gone makes a success of the absence of what was to be removed.
-func gone(err error) error {
+// ignoreNotExist drops the error for what was to be removed and doesn't exist.
+func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -1,11 +1,9 @@
-// Package tree is the few operations on files and directories that the NFS
-// backend needs, and what is built from them: opening paths, writing files at
-// once, removing whole trees.
+// Package tree has the few operations on files and directories that the NFS backend needs, and what
+// is built from them: opening paths, writing files atomically, removing whole trees.
 //
-// Two packages implement Dir: nfs3 talks to the server itself, mounted works on
-// a share that is mounted in the manager's pod. The rules that keep data safe are
-// the same for both: no symlink is ever followed, and no step leaves the file
-// system that the share is on. Errors are or wrap the errno of the matter.
+// Two packages implement Dir: nfs3 calls the server itself, mounted works on a share that is mounted
+// in the manager's pod. The rules that keep data safe are the same for both: they follow no symlink,
+// and no step leaves the file system of the share. Errors are or wrap an errno.
 package tree
 
 import (
@@ -21,14 +19,14 @@ import (
 const MaxName = 1023
 
 var (
-	// ErrLost is part of the error of a call that changes something, and whose
-	// answer was lost: it may have had, or may still have, its effect.
+	// ErrLost is part of the error of a changing call with a lost answer: it may have had, or may
+	// still have, its effect.
 	ErrLost = errors.New("the answer was lost, the outcome is not known")
-	// ErrOtherFileSystem is a directory on another file system than the one it
-	// is in: something is mounted there.
+	// ErrOtherFileSystem is a directory on another file system than its parent: something is mounted
+	// there.
 	ErrOtherFileSystem = errors.New("another file system is mounted there")
-	// ErrCursor is a cursor that its directory doesn't know, because the directory was
-	// changed since: a listing has to begin anew.
+	// ErrCursor is a cursor that is invalid because its directory changed: the listing has to
+	// restart.
 	ErrCursor = errors.New("the directory was changed, and its listing can't go on where it was")
 )
 
@@ -37,56 +35,56 @@ var (
 type Dir interface {
 	Reader
 	Writer
-	// Close lets go of the directory; of a share's root, also of what the share
-	// was reached by. Nothing opened from the root can be used after it.
+	// Close closes the directory; for a share's root, also the connection. Nothing opened from the
+	// root can be used after it.
 	Close() error
 }
 
-// Reader is what a Dir can tell.
+// Reader are the calls of a Dir that change nothing.
 type Reader interface {
 	// Stat describes the directory itself.
 	Stat(ctx context.Context) (Info, error)
-	// Lookup describes what has this name; of a symlink, the link.
+	// Lookup describes the entry with this name; of a symlink, the link.
 	Lookup(ctx context.Context, name string) (Info, error)
 	// Open opens a directory in this one. A symlink is ENOTDIR.
 	Open(ctx context.Context, name string) (Dir, error)
-	// List goes through what the directory holds, but for "." and "..", from a cursor
-	// on. A cursor of another listing of the directory will do, also of another process.
-	// ErrCursor says that it won't.
+	// List iterates over the directory's entries, without "." and "..", from a cursor on. The cursor
+	// may be of another listing of the directory, also of another process. ErrCursor says that it is
+	// invalid.
 	List(ctx context.Context, from Cursor) iter.Seq2[Entry, error]
 	// ReadFile reads a regular file of at most limit bytes.
 	ReadFile(ctx context.Context, name string, limit int) ([]byte, error)
 	// ReadLink reads the text of a symlink.
 	ReadLink(ctx context.Context, name string) (string, error)
-	// Writable tells whether names can be made in and removed from the directory.
+	// Writable reports whether names can be made in and removed from the directory.
 	Writable(ctx context.Context) (bool, error)
-	// Space tells how much the file system holds.
+	// Space returns the size of the file system.
 	Space(ctx context.Context) (Space, error)
 }
 
-// Writer is what a Dir can change. Each call is durable when it returns nil, and
+// Writer are the calls of a Dir that change something. Each is durable when it returns nil, and
 // changes nothing if it returns an error that isn't ErrLost or EIO.
 type Writer interface {
-	// MakeDir makes a directory. If its answer is lost, a directory that is seen
-	// there afterwards counts as made.
+	// MakeDir makes a directory. If its answer is lost, a directory that exists afterwards counts as
+	// made.
 	MakeDir(ctx context.Context, name string, mode uint32) error
-	// MakeLink makes a symlink, which nobody follows: a name with a text that
-	// come to be at once, and only for one of those who ask.
+	// MakeLink makes a symlink, which is never followed: a name with a text, made atomically, by only
+	// one of several callers.
 	MakeLink(ctx context.Context, name, text string) error
 	// WriteFile makes a file, readable by its owner alone.
 	WriteFile(ctx context.Context, name string, data []byte) error
 	// SetAccess gives the directory itself an owner and a mode.
 	SetAccess(ctx context.Context, access Access) error
-	// Rename moves what has this name to a directory of the same share. A file or
-	// an empty directory of the new name is replaced.
+	// Rename moves the entry with this name to a directory of the same share. It replaces a file or
+	// an empty directory with the new name.
 	Rename(ctx context.Context, name string, to Dir, newName string) error
-	// RemoveFile removes what isn't a directory. One that is absent is ENOENT.
+	// RemoveFile removes an entry that isn't a directory. One that is absent is ENOENT.
 	RemoveFile(ctx context.Context, name string) error
 	// RemoveDir removes an empty directory. One that is absent is ENOENT.
 	RemoveDir(ctx context.Context, name string) error
 }
 
-// Type is what a name stands for.
+// Type is the type of an entry.
 type Type int
 
 // Types. An entry of a listing may be Unknown: ask Lookup.
@@ -105,7 +103,7 @@ type Info struct {
 	// FileSystem and File together identify it on its server.
 	FileSystem uint64
 	File       uint64
-	// Modified is when its content last changed, by the server's clock.
+	// Modified is the time of the last change of its content, by the server's clock.
 	Modified time.Time
 }
 
@@ -120,11 +118,11 @@ type Access struct {
 type Entry struct {
 	Name string
 	Type Type
-	// Next is where the listing goes on after this entry.
+	// Next is where the listing continues after this entry.
 	Next Cursor
 }
 
-// Cursor is a place in the listing of a directory. Its zero value is the beginning.
+// Cursor is a position in the listing of a directory. Its zero value is the beginning.
 type Cursor struct {
 	Cookie   uint64 `json:"cookie,omitempty"`
 	Verifier uint64 `json:"verifier,omitempty"`

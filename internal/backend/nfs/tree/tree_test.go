@@ -131,7 +131,7 @@ func TestALinkIsMadeOnceAndNeverFollowed(t *testing.T) {
 	})
 }
 
-func TestTheWayToADirectoryIsMadeWithIt(t *testing.T) {
+func TestTheParentsOfADirectoryAreMadeWithIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		for range 2 {
 			must(t, tree.EnsureDir(t.Context(), root, "a/b/c", 0o755))
@@ -144,12 +144,12 @@ func TestTheWayToADirectoryIsMadeWithIt(t *testing.T) {
 			t.Error("a directory was made in a file")
 		}
 		if _, err := tree.Lookup(t.Context(), root, "x/y"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("looking where nothing is: %v", err)
+			t.Errorf("reading an absent path: %v", err)
 		}
 	})
 }
 
-func TestADirectoryIsGivenAway(t *testing.T) {
+func TestADirectoryGetsAnOwnerAndAMode(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: only root gives files away")
 	}
@@ -163,7 +163,7 @@ func TestADirectoryIsGivenAway(t *testing.T) {
 	})
 }
 
-func TestSpaceIsTold(t *testing.T) {
+func TestSpaceIsReported(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, _ string) {
 		if space, err := root.Space(t.Context()); err != nil || space.Total == 0 || space.Free > space.Total {
 			t.Errorf("there is %+v, %v", space, err)

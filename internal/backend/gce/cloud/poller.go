@@ -12,9 +12,9 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-// waiting waits for operations, for all callers: in each zone one list at a time asks for
-// all of them, however many there are.
-type waiting struct {
+// poller waits for operations, for all callers: in each zone one list at a time asks for all of
+// them, however many there are.
+type poller struct {
 	mu    sync.Mutex
 	zones map[scope]callers
 }
@@ -25,7 +25,7 @@ type scope struct {
 	project, zone string
 }
 
-// callers are the calls that wait, by the name of the operation.
+// callers are the waiting calls, by the name of the operation.
 type callers map[string][]chan<- outcome
 
 // outcome is an operation that has ended, or why its end is unknown.
@@ -34,47 +34,47 @@ type outcome struct {
 	err   error
 }
 
-func newWaiting() *waiting { return &waiting{zones: map[scope]callers{}} }
+func newPoller() *poller { return &poller{zones: map[scope]callers{}} }
 
-// Polled is in how many zones operations are waited for.
+// Polled is the number of zones in which calls wait for operations.
 func (k *Clients) Polled() int {
-	k.waiting.mu.Lock()
-	defer k.waiting.mu.Unlock()
-	return len(k.waiting.zones)
+	k.poller.mu.Lock()
+	defer k.poller.mu.Unlock()
+	return len(k.poller.zones)
 }
 
-// await returns an operation once it has ended, or an error where the context ends before.
-func (w *waiting) await(ctx context.Context, c *Client, zone, name string) (*compute.Operation, error) {
+// await returns an operation once it has ended, or an error if the context ends first.
+func (w *poller) await(ctx context.Context, c *Client, zone, name string) (*compute.Operation, error) {
 	at, answer := scope{c.compute, c.Project, zone}, make(chan outcome, 1)
-	w.join(ctx, c, at, name, answer)
+	w.add(ctx, c, at, name, answer)
 	select {
 	case got := <-answer:
 		return got.ended, got.err
 	case <-ctx.Done():
-		w.leave(at, name, answer)
+		w.remove(at, name, answer)
 		return nil, ctx.Err()
 	}
 }
 
-func (w *waiting) join(ctx context.Context, c *Client, at scope, name string, answer chan<- outcome) {
+func (w *poller) add(ctx context.Context, c *Client, at scope, name string, answer chan<- outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	here, polled := w.zones[at]
 	if !polled {
 		here = callers{}
 		w.zones[at] = here
-		// It polls for all calls that come, for longer than the first of them may wait.
+		// It polls for all calls, and longer than the first of them may wait.
 		go w.poll(context.WithoutCancel(ctx), c, at)
 	}
 	here[name] = append(here[name], answer)
 }
 
-func (w *waiting) leave(at scope, name string, answer chan<- outcome) {
+func (w *poller) remove(at scope, name string, answer chan<- outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	here := w.zones[at]
 	if here[name] == nil {
-		return // answered at this moment
+		return // the answer came at this moment
 	}
 	here[name] = slices.DeleteFunc(here[name], func(other chan<- outcome) bool { return other == answer })
 	if len(here[name]) == 0 {
@@ -82,23 +82,23 @@ func (w *waiting) leave(at scope, name string, answer chan<- outcome) {
 	}
 }
 
-// poll asks for the operations of a zone until no call waits for any.
-func (w *waiting) poll(ctx context.Context, c *Client, at scope) {
+// poll lists the operations of a zone until no call waits for any.
+func (w *poller) poll(ctx context.Context, c *Client, at scope) {
 	tick := time.NewTicker(c.limits.Poll)
 	defer tick.Stop()
 	for range tick.C {
-		names := w.awaited(at)
+		names := w.pending(at)
 		if names == nil {
 			return
 		}
-		for some := range slices.Chunk(names, listedAtOnce) {
-			w.answer(at, some, c.ended(ctx, at.zone, some))
+		for some := range slices.Chunk(names, namesPerList) {
+			w.deliver(at, some, c.ended(ctx, at.zone, some))
 		}
 	}
 }
 
-// awaited are the names of the operations that calls wait for; nil ends the poll.
-func (w *waiting) awaited(at scope) (names []string) {
+// pending returns the names of the operations that calls wait for; nil ends the poll.
+func (w *poller) pending(at scope) (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name := range w.zones[at] {
@@ -111,9 +111,9 @@ func (w *waiting) awaited(at scope) (names []string) {
 	return names
 }
 
-// answer tells the callers of operations that have ended. What isn't known of any is told to
-// all: they know better than this when to ask again.
-func (w *waiting) answer(at scope, names []string, ended map[string]outcome) {
+// deliver sends the outcome of ended operations to their callers. A list that failed goes to all
+// callers, which decide when to repeat.
+func (w *poller) deliver(at scope, names []string, ended map[string]outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
@@ -128,8 +128,8 @@ func (w *waiting) answer(at scope, names []string, ended map[string]outcome) {
 	}
 }
 
-// ended are those of a zone's operations that have ended. One that isn't listed yet is
-// taken to go on.
+// ended returns the operations of a zone that have ended. One that isn't listed yet counts as
+// running.
 func (c *Client) ended(ctx context.Context, zone string, names []string) map[string]outcome {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
@@ -151,10 +151,10 @@ func (c *Client) ended(ctx context.Context, zone string, names []string) map[str
 	}
 	for _, name := range names {
 		if _, known := found[name]; !known {
-			found[name] = outcome{err: errors.Join(errNotHeard, err)}
+			found[name] = outcome{err: errors.Join(errUnknownProgress, err)}
 		}
 	}
 	return found
 }
 
-var errNotHeard = errors.New("how far it is isn't known")
+var errUnknownProgress = errors.New("its progress is unknown")

@@ -7,10 +7,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// CheckNotBegun looks for a disk that was asked for and isn't to be seen yet. What was
-// asked for and hasn't arrived nobody sees: whoever doesn't know how a call ended repeats
-// it before this.
-func (c *Client) CheckNotBegun(ctx context.Context, id string, zones ...string) error {
+// CheckNoInsert returns an error of kind InProgress while a disk is being inserted that no list
+// shows yet. A request that has not arrived at the API shows nowhere: a caller that doesn't know
+// how its insert ended repeats the insert first.
+func (c *Client) CheckNoInsert(ctx context.Context, id string, zones ...string) error {
 	for _, zone := range zones {
 		inserts, err := c.running(ctx, zone, "insert")
 		if err != nil {
@@ -25,14 +25,13 @@ func (c *Client) CheckNotBegun(ctx context.Context, id string, zones ...string) 
 	return nil
 }
 
-// CheckNotBegunNear looks for a disk that was asked for, and isn't to be seen yet, in
-// a zone that is none of the backend's any more: a caller that is told WrongNode takes it
-// that nothing is being made.
-func (c *Client) CheckNotBegunNear(ctx context.Context, id, zone string) error {
+// CheckNoInsertNear is CheckNoInsert for a zone that isn't the backend's any more: a caller that
+// gets WrongNode concludes that nothing is being made.
+func (c *Client) CheckNoInsertNear(ctx context.Context, id, zone string) error {
 	if zone == "" || slices.Contains(c.Zones, zone) {
 		return nil
 	}
-	err := c.CheckNotBegun(ctx, id, zone)
+	err := c.CheckNoInsert(ctx, id, zone)
 	switch ReasonOf(err) {
 	case NotFound, invalid:
 		// The cloud has no such zone.

@@ -13,11 +13,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// ensureReserved makes the volume's directory its own, for as long as its mark is
-// in our mirror of the share: making it fails if it is there, if a part of the
-// path above is a mark, and if marks are below, because then a directory is there.
-// So it is the server that lets one of all who ask have it, whatever cluster or
-// process they are.
+// ensureReserved reserves the volume's directory for as long as its mark is in our mirror of the
+// share. Making the mark fails if one exists there, if a part of the path above is a mark, and if
+// marks are below, because then a directory is there. So the server admits one of all volumes, of
+// whatever cluster or process.
 func ensureReserved(ctx context.Context, root tree.Dir, volume record) error {
 	place := directories + "/" + volume.Directory
 	err := makeMark(ctx, root, place, volume.mark())
@@ -29,22 +28,22 @@ func ensureReserved(ctx context.Context, root tree.Dir, volume record) error {
 	if err == nil || errors.Is(err, tree.ErrLost) {
 		return err
 	}
-	holder, found, look := findMark(ctx, root, place)
+	holder, found, lookup := findMark(ctx, root, place)
 	switch {
-	case look != nil:
-		return fmt.Errorf("reserving directory %s: %w", volume.Directory, errors.Join(err, look))
+	case lookup != nil:
+		return fmt.Errorf("reserving directory %s: %w", volume.Directory, errors.Join(err, lookup))
 	case holder == volume.mark():
 		return nil
 	case found:
-		return otherVolumes(volume.Directory, holder)
+		return directoryTaken(volume.Directory, holder)
 	default:
 		return fmt.Errorf("reserving directory %s: %w", volume.Directory, err)
 	}
 }
 
-func otherVolumes(directory, holder string) error {
+func directoryTaken(directory, holder string) error {
 	return backend.Conflict.Errorf("directory %s is, is in, or has in it, the directory of another volume (%s): "+
-		"leave that in place, and change nfs.directoryTemplate so that no two claims get the same", directory, tree.Shown(holder))
+		"leave that in place, and change nfs.directoryTemplate so that no two claims get the same", directory, tree.Printable(holder))
 }
 
 func makeMark(ctx context.Context, root tree.Dir, place, text string) error {
@@ -53,8 +52,8 @@ func makeMark(ctx context.Context, root tree.Dir, place, text string) error {
 	})
 }
 
-// findMark tells whose mark is at a place or above it, and found also if there are
-// marks below.
+// findMark returns the text of the mark at a path or above it. It is found also if there are marks
+// below.
 func findMark(ctx context.Context, root tree.Dir, place string) (holder string, found bool, err error) {
 	for ; place != directories; place = path.Dir(place) {
 		err = tree.At(ctx, root, place, func(parent tree.Dir, name string) error {
@@ -77,7 +76,7 @@ func findMark(ctx context.Context, root tree.Dir, place string) (holder string, 
 	return "", false, nil
 }
 
-// markAt is what the mark for a directory says: empty where there is none.
+// markAt returns the text of the mark for a directory: empty where there is none.
 func markAt(ctx context.Context, root tree.Dir, directory string) (holder string, err error) {
 	if err := checkDirectory(directory); err != nil {
 		return "", err
@@ -92,18 +91,18 @@ func markAt(ctx context.Context, root tree.Dir, directory string) (holder string
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EINVAL):
 		return "", nil
 	default:
-		return "", fmt.Errorf("asking whose directory %s is: %w", directory, err)
+		return "", fmt.Errorf("reading the reservation of directory %s: %w", directory, err)
 	}
 }
 
-// isReserved tells whether a directory is the volume's own.
+// isReserved reports whether a directory is reserved for the volume.
 func isReserved(ctx context.Context, root tree.Dir, volume record) (bool, error) {
 	holder, err := markAt(ctx, root, volume.Directory)
 	return holder == volume.mark(), err
 }
 
-// release gives up the volume's directory.
-func release(ctx context.Context, root tree.Dir, volume record) error {
+// releaseDirectory removes the reservation of the volume's directory.
+func releaseDirectory(ctx context.Context, root tree.Dir, volume record) error {
 	mine, err := isReserved(ctx, root, volume)
 	if err != nil || !mine {
 		return err

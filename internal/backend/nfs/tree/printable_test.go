@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-func TestWhatOthersWroteIsCutAndQuotedInMessages(t *testing.T) {
+func TestTextOfOthersIsShortenedAndQuotedInMessages(t *testing.T) {
 	for text, want := range map[string]string{
 		"a/b c":      "a/b c",
 		"größe":      "größe",
@@ -16,13 +16,13 @@ func TestWhatOthersWroteIsCutAndQuotedInMessages(t *testing.T) {
 		"a\u202eb":   `"a\u202eb"`,
 		"\x1b[31mno": `"\x1b[31mno"`,
 	} {
-		if got := tree.Shown(text); got != want {
-			t.Errorf("%q is shown as %s", text, got)
+		if got := tree.Printable(text); got != want {
+			t.Errorf("%q is printed as %s", text, got)
 		}
 	}
 	for _, long := range []string{strings.Repeat("a", 100_000), strings.Repeat("ö", 100_000), strings.Repeat("\x00", 100_000)} {
-		if got := tree.Shown(long); len(got) > 1000 {
-			t.Errorf("%d bytes are shown", len(got))
+		if got := tree.Printable(long); len(got) > 1000 {
+			t.Errorf("%d bytes are printed", len(got))
 		}
 	}
 }
