@@ -40,7 +40,7 @@ type image struct {
 }
 
 // makers are the images by name. The first three are the Dockerfile's targets; pods of
-// test beds are made of the others.
+// testbeds are made of the others.
 var makers = map[string]func(sources, context.Context) (image, error){
 	"manager":    func(s sources, _ context.Context) (image, error) { return s.unprivileged("manager") },
 	"gce-mock":   func(s sources, _ context.Context) (image, error) { return s.unprivileged("gce-mock") },

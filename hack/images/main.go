@@ -3,7 +3,7 @@
 // that were built and from Debian packages that are installed here. The same programs
 // and packages give the same bytes.
 //
-// It is for machines without docker, and for test beds; it never downloads anything.
+// It is for machines without docker, and for testbeds; it never downloads anything.
 // What goes into the images of Stowage is the Dockerfile's to say.
 package main
 

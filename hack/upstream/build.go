@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// suite is a package of stories that was built.
+// suite is a package of tests that was built.
 type suite struct {
 	name, binary string
 	// modules is the folder that has upstream's module.
 	modules string
-	stories []string
+	tests   []string
 }
 
 // build generates and compiles the suites.
@@ -36,8 +36,8 @@ func build(ctx context.Context, output string) ([]suite, error) {
 			if err != nil {
 				return nil, err
 			}
-			stories, err := storiesOf(file, source)
-			s.stories, anywhere = append(s.stories, stories...), anywhere || had
+			tests, err := testsOf(file, source)
+			s.tests, anywhere = append(s.tests, tests...), anywhere || had
 			return text, err
 		})
 		if err == nil && !anywhere {

@@ -138,12 +138,12 @@ func parseOptions() options {
 // is still reported.
 func bench(ctx context.Context, o options) (err error) {
 	report := newReport(os.Stdout)
-	bed, err := newTestbed(ctx, o, report)
+	b, err := newTestbed(ctx, o, report)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bed.stop()) }()
-	err = bed.measure()
+	defer func() { err = errors.Join(err, b.stop()) }()
+	err = b.measure()
 	report.judge()
 	report.printTargets()
 	if writeErr := report.writeJSON(o.json); writeErr != nil {

@@ -43,11 +43,11 @@ func newTestbed(ctx context.Context, o options, report *report) (*testbed, error
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for logs: %w", err)
 	}
-	bed := &testbed{ctx: ctx, options: o, report: report, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
-	if err := bed.startServer(); err != nil {
-		return nil, errors.Join(err, bed.stop())
+	b := &testbed{ctx: ctx, options: o, report: report, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
+	if err := b.startServer(); err != nil {
+		return nil, errors.Join(err, b.stop())
 	}
-	return bed, nil
+	return b, nil
 }
 
 func (b *testbed) startServer() (err error) {

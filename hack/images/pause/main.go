@@ -1,4 +1,4 @@
-// Command pause is the first process of every pod on a test bed's nodes: it holds the
+// Command pause is the first process of every pod on a testbed's nodes: it holds the
 // pod's namespaces, and waits. In a pod whose containers share their processes it also
 // collects those that nobody else does.
 package main

@@ -24,7 +24,7 @@ import (
 const lookInterval = 100 * time.Millisecond
 
 // provisioner is an external provisioner, as sig-storage-lib's is, that makes volumes
-// with the story's own plug-ins: for claims whose storage-provisioner annotation names
+// with the test's own plug-ins: for claims whose storage-provisioner annotation names
 // one. It deletes released volumes of its own, and no others.
 type provisioner struct {
 	client  clientset.Interface

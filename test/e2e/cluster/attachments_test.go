@@ -43,7 +43,7 @@ func attachments(n *namespace) {
 }
 
 // inTree is about a volume of which the kubelet believes that another driver has it,
-// which isn't there: the story plays its attacher.
+// which isn't there: the spec plays its attacher.
 func (n *namespace) inTree() {
 	volume := fixture.Volume(inTreeDisk, fixture.OfClass(inTreeDisk))
 	volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: inTreeDisk}}

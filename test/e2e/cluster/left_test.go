@@ -24,7 +24,7 @@ func left(n *namespace) {
 	if err := n.noFailures(); err != nil {
 		Fail(err.Error())
 	}
-	n.Soon("no namespace of a story is left", n.noNamespaces)
+	n.Soon("no namespace of a spec is left", n.noNamespaces)
 	n.Soon("no volume, local volume nor attachment is left", n.noObjects)
 	scenario.Step("no disk in a cloud", func() error { return errors.Join(n.noDisks(n.cluster.Cloud), n.noDisks(n.cluster.MachinesCloud)) })
 	scenario.Step("no directory on the NFS server", n.emptyShare)
@@ -34,7 +34,7 @@ func left(n *namespace) {
 // noFailures skips the spec where another one has failed: that has kept its namespace.
 func (n *namespace) noFailures() error {
 	all := &corev1.NamespaceList{}
-	if err := n.cluster.Client.List(n.ctx, all, client.HasLabels{storyLabel}); err != nil {
+	if err := n.cluster.Client.List(n.ctx, all, client.HasLabels{specLabel}); err != nil {
 		return err
 	}
 	for _, one := range all.Items {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stories' label of pods that move.
+// specs' label of pods that move.
 const moverLabel = "mover"
 
 // mover is a Deployment of one pod, which writes its name and is best on one node, but

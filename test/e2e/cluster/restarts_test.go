@@ -53,7 +53,7 @@ func agentRestarts(n *namespace) {
 	node := n.cluster.Node(node2)
 	writing := n.writers("stays", node2, everyKind...)
 	scenario.Step("pods write to volumes of each kind", writing.start)
-	// node1 may be dead: it is another story's.
+	// node1 may be dead: it is another spec's.
 	running := []*kubenode.Node{node, n.cluster.Node(machine)}
 	var stayed func() error
 	scenario.Step("the agent of node2 is deleted", func() (err error) {

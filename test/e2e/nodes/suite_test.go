@@ -2,7 +2,7 @@
 // on, by themselves, without Stowage. One is this machine, in namespaces of the test's
 // own, and two are User Mode Linux guests; each runs containerd and a kubelet, beside
 // the control plane of a stock Kubernetes. Where `make e2e` fails and this does not, the
-// test bed is not the reason.
+// testbed is not the reason.
 package nodes_test
 
 import (
