@@ -15,8 +15,7 @@ import (
 	"strings"
 )
 
-// shell are the packages of the Dockerfile's base image that people need who look into
-// a container by hand.
+// shell are the packages of the Dockerfile's base image for a look into a container by hand.
 var shell = []string{"coreutils", "dash"}
 
 // heavy is a program that loads 40 MB of libraries, for one that checks names in Unicode.
@@ -24,7 +23,7 @@ const heavy = "xfs_scrub"
 
 var (
 	installation = regexp.MustCompile(`(?s)apt-get install((?:\s+\\?\s*[-a-z0-9.+]+)+)`)
-	// configuration is what programs look up: not when to run, nor as whom.
+	// configuration is what programs look up: not when to run, nor as which user.
 	configuration = regexp.MustCompile(`^/etc/[^/]+\.conf$`)
 )
 
@@ -82,7 +81,7 @@ func (t tree) addFile(ctx context.Context, name string) error {
 	}
 	info, err := os.Lstat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // Whoever made the machine left it out.
+	case errors.Is(err, fs.ErrNotExist): // The machine was made without it.
 		return nil
 	case err != nil:
 		return err

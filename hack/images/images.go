@@ -17,7 +17,7 @@ import (
 const (
 	certificateFile = "/etc/ssl/certs/ca-certificates.crt"
 	searchPath      = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	// nonRoot is who runs what needs no rights: the user of the Dockerfile.
+	// nonRoot is the Dockerfile's user for programs that need no rights.
 	nonRoot = "65532:65532"
 
 	passwords = "root:x:0:0:root:/root:/sbin/nologin\n" +
@@ -127,7 +127,7 @@ func (t tree) certified() error {
 	return err
 }
 
-// userFiles say who is who, where names are looked up, and where anybody may write.
+// userFiles has the users, where names are looked up, and the folders that all may write to.
 func userFiles() tree {
 	files := tree{}
 	files.write("/etc/passwd", 0o644, []byte(passwords))

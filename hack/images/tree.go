@@ -54,8 +54,7 @@ func (t tree) folder(name string, mode fs.FileMode) {
 	t[place(name)] = entry{mode: fs.ModeDir | mode}
 }
 
-// copy adds one of this machine's files, at its own path. It belongs to root, and
-// nobody becomes root by it.
+// copy adds one of this machine's files, at its own path, as root's and without setuid.
 func (t tree) copy(name string) error {
 	content, err := os.ReadFile(name)
 	if err != nil {

@@ -28,8 +28,8 @@ type event struct {
 	Elapsed float64
 }
 
-// test is what the events told of one Go test function, subtest, or (with an
-// empty name) package.
+// test is what the events say of one Go test function, subtest, or (with an empty name)
+// package.
 type test struct {
 	outcome     string
 	took        time.Duration

@@ -65,7 +65,7 @@ func (d *document) checkMarkers() error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(d.proofs)) {
 		if !d.proved[name] {
-			problems = append(problems, fmt.Errorf("%s says that a test proves %s, which isn't in the document: correct the marker, or tell of it", d.proofs[name][0].file, name))
+			problems = append(problems, fmt.Errorf("%s says that a test proves %s, which isn't in the document: correct the marker, or describe it", d.proofs[name][0].file, name))
 		}
 	}
 	return errors.Join(problems...)
@@ -80,7 +80,7 @@ func (d *document) checkTypes() error {
 		case !proved && !unserved:
 			problems = append(problems, fmt.Errorf("of volume type %s nothing is said: prove that it is served, or say what to use instead", name))
 		case proved && unserved:
-			problems = append(problems, fmt.Errorf("volume type %s is proved to be served, and told not to be", name))
+			problems = append(problems, fmt.Errorf("volume type %s is proved to be served, and listed as not served", name))
 		}
 	}
 	return errors.Join(problems...)

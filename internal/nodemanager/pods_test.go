@@ -122,7 +122,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(filepath.Join(prepared, "hello")).To(BeAnExistingFile())
 	})
 
-	//proves:every/ready refused/told
+	//proves:every/ready refused/reported
 	It("that are of a type not served are told of, and don't hold up the others", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")

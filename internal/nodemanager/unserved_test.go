@@ -22,7 +22,7 @@ import (
 // turn out to be another one.
 var served = []string{"hostPath", "emptyDir", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected", "ephemeral"}
 
-//proves:refused/told
+//proves:refused/reported
 func TestWhoeverUsesATypeThatIsNotServedIsToldWhatToUseInstead(t *testing.T) {
 	source := reflect.TypeFor[corev1.VolumeSource]()
 	tested := 0
@@ -48,7 +48,7 @@ func TestWhoeverUsesATypeThatIsNotServedIsToldWhatToUseInstead(t *testing.T) {
 	}
 }
 
-//proves:refused/told csi/refused
+//proves:refused/reported csi/refused
 func TestWhatIsUsedInsteadDependsOnTheDriverAndTheMode(t *testing.T) {
 	inline := func(driver string) volumes.Spec {
 		return volumes.Spec{Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: driver}}}}

@@ -39,7 +39,7 @@ func readsMetrics(ctx SpecContext, name string) {
 }
 
 var _ = Describe("metrics", func() {
-	It("are served to those whom the cluster lets read them, and to no others", func(ctx SpecContext) {
+	It("are served to users with the right to read them, and to no others", func(ctx SpecContext) {
 		apply(ctx, built(ctx, folder("default")))
 		filter, err := program.ByOwnToken(server.Config, nil)
 		Expect(err).NotTo(HaveOccurred())

@@ -192,7 +192,7 @@ var _ = Describe("config", func() {
 	)
 })
 
-// expectConfined makes sure that a pod, whoever it runs as, can do nothing to its node.
+// expectConfined makes sure that a pod, as any user, can do nothing to its node.
 func expectConfined(pod corev1.PodSpec) {
 	GinkgoHelper()
 	Expect(pod.HostNetwork || pod.HostPID || pod.HostIPC).To(BeFalse())

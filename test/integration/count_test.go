@@ -13,7 +13,7 @@ import (
 // writes are what the manager wrote to claims and volumes, refused or not.
 var writes = &counter{}
 
-// counter keeps writes, from when they begin: whoever sees what one did finds it counted.
+// counter keeps writes, from when they begin: a write whose effect is seen is counted already.
 type counter struct {
 	mu    sync.Mutex
 	begun []*write
@@ -91,21 +91,21 @@ func (c *counter) total() int {
 	return len(c.begun)
 }
 
-// retold is how many writes only told anew why a claim waits.
-func (c *counter) retold() int {
+// repeated is how many writes only wrote again why a claim waits.
+func (c *counter) repeated() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	retold := 0
+	repeated := 0
 	for _, one := range c.begun {
 		if one.retelling {
-			retold++
+			repeated++
 		}
 	}
-	return retold
+	return repeated
 }
 
 // others is how many did not.
-func (c *counter) others() int { return c.total() - c.retold() }
+func (c *counter) others() int { return c.total() - c.repeated() }
 
 // accepted are the writes that were carried out, each as often as it was.
 func (c *counter) accepted() []string {

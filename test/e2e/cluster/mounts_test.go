@@ -15,14 +15,13 @@ type Mounts struct {
 	looks map[string]*look
 }
 
-// Below is what somebody, of a name of their own, asks to be looked at: these paths, and
-// all below them.
+// Below is what a caller, of a name of its own, has watched: these paths, and all below them.
 type Below struct {
 	Name  string
 	Paths []string
 }
 
-// Begin begins to look, and tells how much is mounted.
+// Begin begins to watch, and returns how much is mounted.
 func (m *Mounts) Begin(asked Below, count *int) error {
 	ctx, stop := context.WithCancel(context.Background()) // a call has none: it ends with End
 	before, err := mountedBelow(asked.Paths)
@@ -40,13 +39,13 @@ func (m *Mounts) Begin(asked Below, count *int) error {
 	m.looks[asked.Name] = l
 	go func() {
 		if err := mount.Watch(ctx, l.again); err != nil {
-			l.tell(err.Error())
+			l.record(err.Error())
 		}
 	}()
 	return nil
 }
 
-// End ends that, and tells what changed meanwhile.
+// End ends that, and returns what changed meanwhile.
 func (m *Mounts) End(name string, changes *[]string) error {
 	m.mu.Lock()
 	l := m.looks[name]
@@ -71,26 +70,26 @@ type look struct {
 	changes []string
 }
 
-// again tells what changed since the beginning, also if it is put right a moment later.
+// again records what changed since the beginning, also if it is put right a moment later.
 func (l *look) again() {
 	now, err := mountedBelow(l.paths)
 	if err != nil {
-		l.tell(err.Error())
+		l.record(err.Error())
 		return
 	}
 	for _, one := range l.before {
 		if !slices.Contains(now, one) {
-			l.tell("gone: " + one)
+			l.record("gone: " + one)
 		}
 	}
 	for _, one := range now {
 		if !slices.Contains(l.before, one) {
-			l.tell("new: " + one)
+			l.record("new: " + one)
 		}
 	}
 }
 
-func (l *look) tell(what string) {
+func (l *look) record(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !slices.Contains(l.changes, what) {

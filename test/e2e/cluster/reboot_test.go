@@ -20,7 +20,7 @@ type user struct {
 }
 
 // rebooted: a node that lost its power for a moment has its pods again, with what they
-// wrote, and nobody had to say anything of it.
+// wrote, without an administrator.
 func rebooted(n *namespace) {
 	users := n.usersOn(node1)
 	scenario.Step("pods on node1 write to volumes of each kind, and to devices", func() error { return atOnce(users, (*user).start) })

@@ -31,7 +31,7 @@ func room(n *namespace) {
 		})
 		return errors.Join(err, n.create(made))
 	})
-	n.Soon("the scheduler is told of each", n.capacitiesAreKnown)
+	n.Soon("the scheduler has the capacity of each", n.capacitiesAreKnown)
 	claim, pod := n.claim(uneven, "200Mi"), n.pod("first", with(data))
 	scenario.Step("a pod whose claim is for 200Mi runs on node2", func() error {
 		return errors.Join(n.launch(claim, pod), isOn(node2, pod))

@@ -34,7 +34,7 @@ var _ = Describe("", Serial, Ordered, ContinueOnFailure, func() {
 	together([]part{
 		{"drained", "volumes that can leave a node follow their pods, and others wait for it", drained},
 		{"kubelet-restarts", "pods write on while the kubelet is away", kubeletRestarts},
-		{"attachments", "nodes are told of volumes by the names that kubelets know", attachments},
+		{"attachments", "volumesAttached has the names by which kubelets know volumes", attachments},
 	}, Label("node", "slow"))
 	spec("rebooted", "pods of a node that lost its power have their volumes again", rebooted, Label("node", "slow"))
 	// A node that is dead beside one whose agent is away.

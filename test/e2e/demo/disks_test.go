@@ -58,7 +58,7 @@ func (s *scenario) moveDisk(volume string) {
 	var point mount.Point
 	s.say("A pod on the other node asks for the same disk, which can be on one node at a time:")
 	s.apply("pod.yaml", values{"NAME": "after", "CLAIM": "records", "NODE": cluster.SecondNode})
-	s.check("it waits, and is told for whom", "pod/after", s.podIsTold("after", "FailedAttachVolume", "before"))
+	s.check("it waits, with an event that names the other pod", "pod/after", s.podHasEvent("after", "FailedAttachVolume", "before"))
 	s.check("the disk stays where it is", "pod/after", s.attachedTo(volume, cluster.NodeName))
 	s.say("The first pod goes:")
 	s.kubectl("delete", "pod/before", "--wait=false")
@@ -118,14 +118,14 @@ func (s *scenario) inUse(node, volume string, want bool) condition {
 	}
 }
 
-// podIsTold holds if an event of a reason tells a pod something.
-func (s *scenario) podIsTold(pod, reason, part string) condition {
+// podHasEvent holds once a pod has an event of a reason whose message contains a part.
+func (s *scenario) podHasEvent(pod, reason, part string) condition {
 	return func() error {
 		events := &corev1.EventList{}
 		if err := s.cluster.Client.List(s.ctx, events, client.InNamespace(corev1.NamespaceDefault)); err != nil {
 			return err
 		}
-		var told []string
+		var reported []string
 		for _, event := range events.Items {
 			if event.InvolvedObject.Kind != "Pod" || event.InvolvedObject.Name != pod {
 				continue
@@ -133,8 +133,8 @@ func (s *scenario) podIsTold(pod, reason, part string) condition {
 			if event.Reason == reason && strings.Contains(event.Message, part) {
 				return nil
 			}
-			told = append(told, event.Reason+" "+event.Message)
+			reported = append(reported, event.Reason+" "+event.Message)
 		}
-		return fmt.Errorf("pod %s was told: %s", pod, strings.Join(told, "; "))
+		return fmt.Errorf("pod %s has events: %s", pod, strings.Join(reported, "; "))
 	}
 }

@@ -48,7 +48,7 @@ func ran(s *spec) {
 			return err
 		})
 	})
-	scenario.Soon(s.ctx, "kubelets tell how full disks are", func() error {
+	scenario.Soon(s.ctx, "kubelets report how full disks are", func() error {
 		for _, node := range s.Nodes {
 			stats, err := s.kubectl("get", "--raw", "/api/v1/nodes/"+node.Name+"/proxy/stats/summary")
 			if err == nil && !strings.Contains(stats, "capacityBytes") {
@@ -174,7 +174,7 @@ func crashed(s *spec) {
 		_, member := at()
 		node, err := s.node(member.Name)
 		if err == nil && node.Status.NodeInfo.BootID == boot {
-			err = errors.New("it hasn't told of its boot")
+			err = errors.New("it hasn't reported its boot")
 		}
 		return errors.Join(err, s.IsReady(s.ctx, member.Name))
 	})

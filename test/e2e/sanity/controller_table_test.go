@@ -95,7 +95,7 @@ func TestWhatTheBackendSaysIsToldInCodes(t *testing.T) {
 		mustBe(t, err, code)
 	}
 	s, memory := newServer()
-	memory.FailNext(errors.New("nobody knows"))
+	memory.FailNext(errors.New("cause unknown"))
 	_, err := s.CreateVolume(t.Context(), asking("a", mebibyte))
 	mustBe(t, err, codes.Internal)
 }

@@ -32,9 +32,9 @@ type controllerOptions struct {
 }
 
 // controller is a driver's Controller and Identity services, over the contract of Stowage's
-// backends: what kube-controller-manager and Stowage's manager do with claims and volume
-// objects, csi-sanity has to ask somebody for. What Kubernetes keeps in objects (whose a
-// volume is, its attributes, where it is attached) it keeps in memory.
+// backends: csi-sanity needs them for what kube-controller-manager and Stowage's manager do
+// with claims and volume objects. What Kubernetes keeps in objects (a volume's claim, its
+// attributes, where it is attached) it keeps in memory.
 type controller struct {
 	csi.UnimplementedControllerServer
 	csi.UnimplementedIdentityServer
@@ -162,7 +162,7 @@ func (s *controller) finished(ctx context.Context, call func(ctx context.Context
 	}
 }
 
-// attributes are what the node is told of a volume.
+// attributes are what the node gets to know of a volume.
 func (s *controller) attributes(made *backend.Volume) map[string]string {
 	attributes := map[string]string{stowagev1alpha1.BackendAttribute: s.Name}
 	maps.Copy(attributes, made.Attributes)

@@ -124,7 +124,7 @@ func (p Plan) run(endpoint string) (got Outcome) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	tests := sanity.GinkgoTest(&config)
 	defer tests.Finalize()
-	ginkgo.ReportAfterSuite("what is told", func(report ginkgo.Report) { got = outcomeOf(report) })
+	ginkgo.ReportAfterSuite("the outcome", func(report ginkgo.Report) { got = outcomeOf(report) })
 	suite, reporter := ginkgo.GinkgoConfiguration()
 	suite.Timeout, suite.RandomizeAllSpecs = sanityTime, true
 	reporter.NoColor, reporter.Verbose = true, true
@@ -152,8 +152,8 @@ func (p Plan) config(endpoint string) sanity.TestConfig {
 // leave out what needs volumes.
 func withController(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := call(ctx, method, asked, answer, conn, options...)
-	if told, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
-		told.Capabilities = append(told.Capabilities, serviceCapability())
+	if plugin, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
+		plugin.Capabilities = append(plugin.Capabilities, serviceCapability())
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func describe() {
 				Eventually(ctx, s.outcomes[one.Name]).Should(Receive(&got))
 				total.Specs = append(total.Specs, got.Specs...)
 				total.Claims = append(total.Claims, got.Claims...)
-				fmt.Println(got.tell(one.Name))
+				fmt.Println(got.summary(one.Name))
 				scenario.Step("csi-sanity passes for "+one.Name, got.problem)
 			})
 		}

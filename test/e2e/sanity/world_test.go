@@ -59,7 +59,7 @@ func (w *world) node(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// noKeys has no service account keys: nobody signs in to gce-mock.
+// noKeys has no service account keys: gce-mock asks for no sign-in.
 type noKeys struct{}
 
 // Key tells that there is none.
