@@ -42,7 +42,7 @@ var preloaded []byte
 
 // Options describe a guest.
 type Options struct {
-	// Name tells guests apart, and Dir is a folder for what they need to run.
+	// Name distinguishes guests, and Dir is a folder for what they need to run.
 	Name, Dir string
 	// Memory is how much it has, such as 256M.
 	Memory string

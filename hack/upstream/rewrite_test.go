@@ -32,7 +32,7 @@ func TestOnlyTheImportOfTheControllerChanges(t *testing.T) {
 	}
 }
 
-func TestAFileWithoutTheControllerIsToldFromOthers(t *testing.T) {
+func TestAFileWithoutTheControllerIsDistinguished(t *testing.T) {
 	other := strings.Replace(source, `pkg/controller/volume/persistentvolume"`, `pkg/volume"`, 1)
 	rewritten, had, err := rewrite("one_test.go", []byte(other))
 	if err != nil || had || string(rewritten) != other {

@@ -16,7 +16,7 @@ const (
 	// testTimeout ends a test that waits for what never happens: most of them have no
 	// timeout of their own.
 	testTimeout = 8 * time.Minute
-	// lastWords is how long a process may take, after that, to tell where it waits.
+	// lastWords is how long a process may take, after that, to print where it waits.
 	lastWords = 20 * time.Second
 	// tailLines is how much of a log a failure shows.
 	tailLines = 25
@@ -107,7 +107,7 @@ func (o options) runOne(ctx context.Context, s suite, test string) error {
 	}
 }
 
-// lastLines are those that tell of the failure, if there are any, or else the last.
+// lastLines are those about the failure, if there are any, or else the last.
 func lastLines(text string) string {
 	var telling, all []string
 	for line := range strings.Lines(text) {

@@ -86,7 +86,7 @@ func (d *document) checkTypes() error {
 	return errors.Join(problems...)
 }
 
-// hasProved says whether the document shows a proof of something about a volume type.
+// hasProved reports whether the document shows a proof of something about a volume type.
 func (d *document) hasProved(name string) bool {
 	for what := range d.proved {
 		if strings.HasPrefix(what, name+"/") {

@@ -16,7 +16,7 @@ type measurement struct {
 	// spent is the CPU time that isn't counted: what programs take to start, of those
 	// that begin starts.
 	spent time.Duration
-	// views see what happens, and done says whether that was all.
+	// views see what happens, and done reports whether that was all.
 	views []view
 	done  func() bool
 	// begin does what the programs have to act on.

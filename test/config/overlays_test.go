@@ -220,7 +220,7 @@ func containers(objects []*unstructured.Unstructured) []corev1.Container {
 	return slices.Concat(manager.Containers, agent.Containers)
 }
 
-// overlayWith writes an overlay as the component's comment tells users to: a
+// overlayWith writes an overlay as the component's comment describes: a
 // copy of the component beside a list that names it.
 func overlayWith(parent, component string) string {
 	GinkgoHelper()

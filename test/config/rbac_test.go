@@ -52,7 +52,7 @@ var _ = Describe("an identity of Stowage", func() {
 			"create localdisks.stowage.dev", "delete localdisks.stowage.dev", "patch localvolumes.stowage.dev/status"),
 		Entry("the manager has volumes of nodes emptied", managerAccount,
 			"create localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev", "delete localrecyclings.stowage.dev"),
-		Entry("the manager tells the scheduler what room there is, from its own namespace", managerAccount,
+		Entry("the manager publishes capacity for the scheduler, from its own namespace", managerAccount,
 			"create csistoragecapacities.storage.k8s.io in stowage-system", "delete csistoragecapacities.storage.k8s.io in stowage-system"),
 		Entry("the manager reads the keys to clouds, from its own namespace", managerAccount, "get secrets in stowage-system", "watch secrets in stowage-system"),
 		Entry("the agent makes what it is asked for", agentAccount,
@@ -60,7 +60,7 @@ var _ = Describe("an identity of Stowage", func() {
 			"watch localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev/status",
 			"watch localdisks.stowage.dev", "patch localdisks.stowage.dev/status",
 			"create events.events.k8s.io in shop"),
-		Entry("the agent tells its kubelet of its zone, and finds backends that pods name", agentAccount,
+		Entry("the agent reports its zone to its kubelet, and finds backends that pods name", agentAccount,
 			"get nodes", "get storagebackends.stowage.dev"),
 	)
 

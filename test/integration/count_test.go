@@ -22,8 +22,8 @@ type counter struct {
 // write is one request, by verb and path.
 type write struct {
 	what, outcome string
-	// retelling is a write that only tells anew why a claim waits.
-	retelling bool
+	// repetition is a write that only says again why a claim waits.
+	repetition bool
 }
 
 // count is a client configuration whose writes are counted.
@@ -46,7 +46,7 @@ func (c *counter) count(config *rest.Config) *rest.Config {
 }
 
 func (c *counter) begin(request *http.Request) *write {
-	begun := &write{what: request.Method + " " + request.URL.Path, outcome: "no answer", retelling: onlyConditions(request)}
+	begun := &write{what: request.Method + " " + request.URL.Path, outcome: "no answer", repetition: onlyConditions(request)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begun = append(c.begun, begun)
@@ -59,7 +59,7 @@ func (c *counter) end(begun *write, outcome string) {
 	begun.outcome = outcome
 }
 
-// onlyConditions tells whether a write changes no more of a status than its conditions.
+// onlyConditions reports whether a write changes no more of a status than its conditions.
 func onlyConditions(request *http.Request) bool {
 	if request.GetBody == nil {
 		return false
@@ -97,7 +97,7 @@ func (c *counter) repeated() int {
 	defer c.mu.Unlock()
 	repeated := 0
 	for _, one := range c.begun {
-		if one.retelling {
+		if one.repetition {
 			repeated++
 		}
 	}

@@ -63,7 +63,7 @@ func (s *stowage) slow(ctx context.Context, latency string) {
 	s.configure(ctx, http.MethodPut, "latency", `{"operation":"`+latency+`","answer":"0s"}`)
 }
 
-// fault makes calls go wrong, as gce-mock --help tells; well takes all faults away.
+// fault makes calls go wrong, as gce-mock --help says; well takes all faults away.
 func (s *stowage) fault(ctx context.Context, fault string) {
 	GinkgoHelper()
 	s.configure(ctx, http.MethodPost, "faults", fault)
@@ -84,7 +84,7 @@ func (s *stowage) configure(ctx context.Context, method, what, body string) {
 	Expect(response).To(HaveHTTPStatus(http.StatusOK))
 }
 
-// isUsableOn tells whether pods on a node can have a volume.
+// isUsableOn reports whether pods on a node can have a volume.
 func isUsableOn(pv *corev1.PersistentVolume, name string) bool {
 	GinkgoHelper()
 	node := &corev1.Node{}

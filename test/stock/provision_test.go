@@ -57,7 +57,7 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 		})
 	}
 
-	It("is not placed where the disk has no room, as CSIStorageCapacity tells", func(ctx SpecContext) {
+	It("is not placed where the disk has no room, as CSIStorageCapacity says", func(ctx SpecContext) {
 		claim := Claim(ClaimNamed("large"), InClass(disks), Asking("200Mi"))
 		pod := Pod("large", "", claim.Name)
 		create(ctx, claim, pod)

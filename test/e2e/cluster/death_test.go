@@ -73,7 +73,7 @@ func (n *namespace) boots(name string) {
 	})
 }
 
-// nothingIsOn says whether the spec has neither pods nor attachments on a node, and its
+// nothingIsOn reports whether the spec has neither pods nor attachments on a node, and its
 // volumesAttached is empty.
 func (n *namespace) nothingIsOn(name string) func() error {
 	return func() error {

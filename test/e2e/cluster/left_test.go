@@ -80,7 +80,7 @@ func (n *namespace) noDisks(cloud *kube.Cloud) error {
 	return err
 }
 
-// emptyShare says whether the server has nothing but Stowage's own folder.
+// emptyShare reports whether the server has nothing but Stowage's own folder.
 func (n *namespace) emptyShare() error {
 	entries, err := os.ReadDir(n.cluster.Share.Share())
 	for _, entry := range entries {
@@ -91,7 +91,7 @@ func (n *namespace) emptyShare() error {
 	return err
 }
 
-// unmounted says whether a node has nothing mounted for a CSI driver.
+// unmounted reports whether a node has nothing mounted for a CSI driver.
 func (n *namespace) unmounted(node *kubenode.Node) error {
 	var mounts []string
 	err := node.Host.Ask(n.ctx, "Files.Mounts", "/var/lib/kubelet", &mounts)

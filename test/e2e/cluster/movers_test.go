@@ -95,7 +95,7 @@ func (m *mover) pod() (*corev1.Pod, error) {
 	return &stay[0], nil
 }
 
-// waits says whether it has a pod that no node can have.
+// waits reports whether it has a pod that no node can have.
 func (m *mover) waits() error {
 	pod, err := m.pod()
 	if err != nil {

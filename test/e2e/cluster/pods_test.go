@@ -81,7 +81,7 @@ func (n *namespace) launch(objects ...client.Object) error {
 	return nil
 }
 
-// runs says whether a pod runs.
+// runs reports whether a pod runs.
 func (n *namespace) runs(pod *corev1.Pod) error {
 	if err := n.get(pod); err != nil {
 		return err

@@ -67,7 +67,7 @@ func (u *user) start() error {
 	return errors.Join(u.launch(u.claim, u.pod), u.does(u.pod.Name, u.write))
 }
 
-// runsAgain says whether the pod runs, and did so before: what a node that is away said
+// runsAgain reports whether the pod runs, and did so before: what a node that is away said
 // last stays to be read.
 func (u *user) runsAgain() error {
 	if err := u.runs(u.pod); err != nil {

@@ -67,7 +67,7 @@ func (n *namespace) capacitiesAreKnown() error {
 	return nil
 }
 
-// isUnschedulable says whether the scheduler found no node for a pod, for want of room.
+// isUnschedulable reports whether the scheduler found no node for a pod, for want of room.
 func (n *namespace) isUnschedulable(pod *corev1.Pod) error {
 	if err := n.get(pod); err != nil {
 		return err

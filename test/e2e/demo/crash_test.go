@@ -89,7 +89,7 @@ func (s *scenario) countBound() (bound, all int, err error) {
 	return bound, len(claims), err
 }
 
-// progress tells how far things had come.
+// progress is how far things had come.
 func (s *scenario) progress() string {
 	bound, all, err := s.countBound()
 	if err != nil {

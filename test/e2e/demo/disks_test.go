@@ -21,7 +21,7 @@ func disks(s *scenario) {
 	if cluster.InsideNamespace() {
 		s.notShown("attaching a disk makes a loop device, and only root may do that.")
 	}
-	s.say("A cloud runs beside the cluster: gce-mock, which Google's own client can't tell from Google.\n"+
+	s.say("A cloud runs beside the cluster: gce-mock, which Google's own client takes for Google.\n"+
 		"A second node joins, %s. It has an agent of its own, on this machine as well.", cluster.SecondNode)
 	s.do(func() error { return s.cluster.StartSecond(s.ctx) })
 	s.apply("cloud.yaml", values{

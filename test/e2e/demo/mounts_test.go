@@ -85,7 +85,7 @@ func (s *scenario) greets(dir string) condition {
 	}
 }
 
-// exists says whether a path is there.
+// exists reports whether a path is there.
 func (s *scenario) exists(path string, want bool) condition {
 	return func() error {
 		_, err := os.Lstat(path)

@@ -108,7 +108,7 @@ func quickly(work func() error) error {
 	return err
 }
 
-// checkLines says whether a file has the lines from 1 to last.
+// checkLines reports whether a file has the lines from 1 to last.
 func checkLines(path string, last int64) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -52,7 +52,7 @@ func ran(s *spec) {
 		for _, node := range s.Nodes {
 			stats, err := s.kubectl("get", "--raw", "/api/v1/nodes/"+node.Name+"/proxy/stats/summary")
 			if err == nil && !strings.Contains(stats, "capacityBytes") {
-				err = fmt.Errorf("%s tells %s", node.Name, stats)
+				err = fmt.Errorf("%s reports %s", node.Name, stats)
 			}
 			if err != nil {
 				return err
@@ -92,7 +92,7 @@ func propagated(s *spec) {
 	})
 }
 
-// mounted says whether each node has so many mounts at a path.
+// mounted reports whether each node has so many mounts at a path.
 func (s *spec) mounted(path string, want int) error {
 	return s.Each(func(node *kubenode.Node) error {
 		var got []string

@@ -16,7 +16,7 @@ import (
 // ListVolumes lists what the backend holds, in pages whose tokens are places in the list.
 func (s *controller) ListVolumes(ctx context.Context, asked *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	if !is[backend.Lister](s) {
-		return nil, status.Error(codes.Unimplemented, "the backend can't tell what it holds")
+		return nil, status.Error(codes.Unimplemented, "the backend can't list what it holds")
 	}
 	ids, err := s.held(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *controller) ListVolumes(ctx context.Context, asked *csi.ListVolumesRequ
 	return response, nil
 }
 
-// held are the ids of what the backend holds, in order; none where it can't tell.
+// held are the ids of what the backend holds, in order; none where it can't list them.
 func (s *controller) held(ctx context.Context) (ids []string, err error) {
 	lister, can := backend.As[backend.Lister](s.Backend)
 	if !can {
@@ -92,11 +92,11 @@ func (s *controller) ControllerExpandVolume(ctx context.Context, asked *csi.Cont
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: grown.Capacity.Value(), NodeExpansionRequired: grown.OnNode}, nil
 }
 
-// GetCapacity tells how much room the backend has.
+// GetCapacity returns how much room the backend has.
 func (s *controller) GetCapacity(ctx context.Context, _ *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	reporter, can := backend.As[backend.CapacityReporter](s.Backend)
 	if !can {
-		return nil, status.Error(codes.Unimplemented, "the backend can't tell how much it can hold")
+		return nil, status.Error(codes.Unimplemented, "the backend doesn't know how much it can hold")
 	}
 	space, err := reporter.Space(ctx)
 	if err != nil {

@@ -84,7 +84,7 @@ func TestANameThatIsUsedAgainIsForAnotherVolume(t *testing.T) {
 	}
 }
 
-func TestWhatTheBackendSaysIsToldInCodes(t *testing.T) {
+func TestErrorsOfTheBackendBecomeCodes(t *testing.T) {
 	for kind, code := range map[backend.ErrorKind]codes.Code{
 		backend.Invalid: codes.InvalidArgument, backend.Exhausted: codes.ResourceExhausted,
 		backend.Unavailable: codes.Unavailable, backend.Conflict: codes.AlreadyExists,

@@ -76,7 +76,7 @@ func (s *controller) left() []string {
 	return slices.Sorted(maps.Keys(s.volumes))
 }
 
-// ControllerGetCapabilities tells what the backend is able to do.
+// ControllerGetCapabilities returns what the backend is able to do.
 func (s *controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	response := &csi.ControllerGetCapabilitiesResponse{}
 	for _, claimed := range s.capabilities() {
@@ -116,7 +116,7 @@ func (s *controller) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (
 	return &csi.GetPluginInfoResponse{Name: s.Driver, VendorVersion: "test"}, nil
 }
 
-// GetPluginCapabilities tells that this is the Controller service.
+// GetPluginCapabilities reports that this is the Controller service.
 func (s *controller) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{serviceCapability()}}, nil
 }

@@ -80,7 +80,7 @@ func (s *controller) create(ctx context.Context, asked *csi.CreateVolumeRequest,
 	return s.created(asked, wanted), nil
 }
 
-// fits tells whether a capacity is what was asked for.
+// fits reports whether a capacity is what was asked for.
 func fits(asked *csi.CapacityRange, bytes int64) bool {
 	return bytes >= asked.GetRequiredBytes() && (asked.GetLimitBytes() == 0 || bytes <= asked.GetLimitBytes())
 }
@@ -119,7 +119,7 @@ func isVolumeID(id string) bool {
 	return ours && err == nil
 }
 
-// ValidateVolumeCapabilities tells whether a volume can be used in some ways.
+// ValidateVolumeCapabilities reports whether a volume can be used in some ways.
 func (s *controller) ValidateVolumeCapabilities(_ context.Context, asked *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	known, err := s.find(asked.GetVolumeId())
 	if err != nil {

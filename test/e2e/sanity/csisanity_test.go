@@ -110,7 +110,7 @@ func (p Plan) serve(ctx context.Context) (*controller, error) {
 	return shim, nil
 }
 
-// verdict takes what Ginkgo tells a test; the report says it all.
+// verdict takes Ginkgo's calls of a test; the report has them all.
 type verdict struct{}
 
 func (verdict) Fail() {}

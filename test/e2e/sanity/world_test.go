@@ -62,7 +62,7 @@ func (w *world) node(ctx context.Context, name string) (*corev1.Node, error) {
 // noKeys has no service account keys: gce-mock asks for no sign-in.
 type noKeys struct{}
 
-// Key tells that there is none.
+// Key reports that there is none.
 func (noKeys) Key(context.Context, string) (key []byte, version string, err error) {
 	return nil, "", backend.Unavailable.Errorf("there are no keys")
 }

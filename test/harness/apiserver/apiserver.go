@@ -3,9 +3,9 @@
 // `make demo`.
 //
 // There is nothing else in such a control plane: no kube-controller-manager, no
-// scheduler, no kubelet. Nobody but the caller binds claims, protects them,
-// registers nodes or finishes the deletion of pods and namespaces. Package
-// controlplane adds the first two.
+// scheduler, no kubelet. The caller alone binds claims, protects them, registers
+// nodes and finishes the deletion of pods and namespaces. Package controlplane adds
+// the first two.
 package apiserver
 
 import (
@@ -75,7 +75,7 @@ type Server struct {
 // Start starts etcd and kube-apiserver and waits until they serve. The caller
 // stops what it got. The API server authorizes by Node and RBAC and has the
 // NodeRestriction plug-in on, as a cluster does. Unless it is a stock one,
-// ServiceAccount admission is off, because nobody makes default service accounts.
+// ServiceAccount admission is off, because there are no default service accounts.
 func Start(options Options) (*Server, error) {
 	assets, err := Binaries()
 	if err != nil {

@@ -27,8 +27,8 @@ func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (*exec.Cmd, 
 	return command, nil
 }
 
-// applyConfig takes over fields that somebody changed by hand: after an update
-// of Stowage its own objects are as this version wants them.
+// applyConfig takes over fields that were changed by hand: after an update of Stowage
+// its own objects are as this version wants them.
 func (c *Cluster) applyConfig(ctx context.Context) error {
 	config := filepath.Join(apiserver.Repository(), "config", "run")
 	err := c.Run(ctx, "apply", "--server-side", "--force-conflicts", "-k", config)

@@ -55,7 +55,7 @@ type ProgramOptions struct {
 	Name, LogFile string
 	// Path is its file. Empty: the one of its name that `make build` makes.
 	Path string
-	// Probe is the address that it answers probes at, as a flag tells it.
+	// Probe is the address that it answers probes at, which a flag sets.
 	Probe string
 	// Ready is the URL that answers once it is ready, of a program that has no flag
 	// for probes.

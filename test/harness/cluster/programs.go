@@ -26,8 +26,8 @@ func nodeUser(file, node string) user {
 	return user{file, "system:node:" + node, []string{"system:nodes"}}
 }
 
-// writeKubeconfigs gives each user a certificate: as who they are in a cluster
-// is how they are here, so that config/rbac is what bounds them.
+// writeKubeconfigs makes a certificate for each user, with the user's name in a cluster:
+// config/rbac is what bounds them.
 func (c *Cluster) writeKubeconfigs() error {
 	users := []user{
 		{AdminUser, "admin", []string{"system:masters"}},

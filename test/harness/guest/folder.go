@@ -74,7 +74,7 @@ func (f Folder) waits() bool {
 	return err == nil
 }
 
-// Name tells this test's run from all others of the machine.
+// Name distinguishes this test's run from all others of the machine.
 func (f Folder) Name() string { return filepath.Base(f.root) }
 
 // ControlPlane is for a control plane that the test starts. Its logs are kept, too.

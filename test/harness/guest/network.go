@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Address is where nodes reach what runs beside them. Nobody is at any other
-// address of its network.
+// Address is where nodes reach what runs beside them. No other address of its network is in use.
 const Address = "10.99.0.1"
 
 func tapOf(n int) string     { return "tap" + strconv.Itoa(n) }

@@ -35,7 +35,7 @@ const machineDisk = 16 << 30
 // outside: the machine can be asked what guests can, and so can be one of the nodes.
 type Node struct {
 	Name string
-	// number tells its network. The machine's is 0.
+	// number is that of its network. The machine's is 0.
 	number   int
 	hardware Hardware
 	folder   Folder

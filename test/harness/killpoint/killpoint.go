@@ -44,7 +44,7 @@ type watched struct {
 	command       *exec.Cmd
 	before, steps int
 	killed        bool
-	// listener tells of steps. It is set when began is told.
+	// listener reports steps. It is set before began gets a value.
 	listener int
 	// thread is what starts the command, and is watched like it. Its own calls are no
 	// steps: it may write down what it opens, as a test does whose result is kept.
@@ -84,12 +84,12 @@ func (w *watched) start() {
 	}
 }
 
-// follow lets one step after the other be done, until nobody is left who could do one.
+// follow lets one step after the other be done, until no watched process is left.
 func (w *watched) follow() error {
 	for {
 		asked, err := receive(w.listener)
 		switch {
-		case errors.Is(err, errNobody):
+		case errors.Is(err, errNoProcess):
 			return nil
 		case err != nil:
 			return err
@@ -102,7 +102,7 @@ func (w *watched) follow() error {
 				w.kill()
 			}
 		}
-		if err := letGoOn(w.listener, asked); err != nil {
+		if err := proceed(w.listener, asked); err != nil {
 			return err
 		}
 	}

@@ -131,7 +131,7 @@ func (c *Cluster) BackendsAreReady(ctx context.Context) error {
 	return c.Each(func(node *kubenode.Node) error { return c.knowsDisks(ctx, node) })
 }
 
-// knowsDisks says whether each local backend knows the disk of a node.
+// knowsDisks reports whether each local backend knows the disk of a node.
 func (c *Cluster) knowsDisks(ctx context.Context, node *kubenode.Node) error {
 	disks := &stowagev1alpha1.LocalDiskList{}
 	if err := c.Client.List(ctx, disks); err != nil {

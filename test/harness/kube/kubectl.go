@@ -79,7 +79,7 @@ func blocksBelow(heading, text string) (blocks []string) {
 	}
 }
 
-// Type has a shell do what an administrator types, who has kubectl and a kubeconfig. The
+// Type has a shell run what an administrator types, with kubectl and a kubeconfig. The
 // overlay is that of the nodes here.
 func (c *Cluster) Type(ctx context.Context, commands string) (string, error) {
 	kubectl, err := apiserver.Binary("kubectl")

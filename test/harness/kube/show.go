@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
-// kinds are those of objects that tell what went wrong.
+// kinds are those of objects that explain a failure.
 var kinds = []string{
 	"nodes", "csinodes", "csidrivers", "storageclasses", "storagebackends", "localvolumes", "localdisks", "csistoragecapacities",
 	"persistentvolumes", "persistentvolumeclaims", "volumeattachments", "pods", "daemonsets", "deployments", "statefulsets", "events",

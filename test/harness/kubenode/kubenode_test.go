@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/guest"
 )
 
-// fake is a host that nobody asks.
+// fake is a host that does nothing.
 type fake struct{ address string }
 
 func (fake) Ask(context.Context, string, any, any) error { return nil }

@@ -22,10 +22,10 @@ type Host interface {
 
 // Cluster is what nodes join, in paths of the machine's.
 type Cluster struct {
-	// Name tells the test's run from others on the machine: Folder.Name.
+	// Name distinguishes the test's run from others on the machine: Folder.Name.
 	Name string
-	// Kubelet is the program, ClientAuthority the file by which kubelets know who may
-	// call them, and Kubeconfig makes a file with a node's credential.
+	// Kubelet is the program, ClientAuthority the kubelets' clientCAFile, and Kubeconfig makes
+	// a file with a node's credential.
 	Kubelet, ClientAuthority string
 	Kubeconfig               func(node string) (path string, err error)
 	// Service is the address at which pods look for the API server. The machine gets it.

@@ -73,7 +73,7 @@ func prepareKernel(settings Settings) error {
 	if err != nil || bytes.Contains(known, []byte("cpu MHz")) {
 		return err
 	}
-	// A guest's kernel doesn't tell what the kubelet doesn't start without.
+	// The kubelet doesn't start without a clock rate, which a guest's kernel leaves out.
 	return cover(cpuInfo, strings.TrimSpace(string(known))+"\ncpu MHz\t\t: 1000.000\n\n")
 }
 
@@ -137,7 +137,7 @@ func writeConfiguration(_ context.Context, settings Settings) error {
 	if err := os.MkdirAll(filepath.Join(dir, "cni"), 0o755); err != nil {
 		return err
 	}
-	// Pods have nobody to ask for names.
+	// There is no DNS server for pods.
 	if err := os.WriteFile(filepath.Join(dir, "resolv.conf"), nil, 0o644); err != nil {
 		return err
 	}

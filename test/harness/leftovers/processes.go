@@ -60,7 +60,7 @@ func allProcesses() (pids []int) {
 	return pids
 }
 
-// read is what the kernel tells of a process; nothing, of one that is gone.
+// read returns what the kernel has of a process; nothing, of one that is gone.
 func read(pid int, file string) string {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	return string(content)
