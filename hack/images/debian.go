@@ -61,7 +61,6 @@ func (t tree) addPackages(ctx context.Context, packages ...string) error {
 	return nil
 }
 
-// filesOf are the files of a package.
 func filesOf(ctx context.Context, name string) ([]string, error) {
 	output, err := exec.CommandContext(ctx, "dpkg", "-L", name).Output()
 	if err != nil {
@@ -70,7 +69,6 @@ func filesOf(ctx context.Context, name string) ([]string, error) {
 	return strings.Fields(string(output)), nil
 }
 
-// addFile adds a program, or a file that programs look up.
 func (t tree) addFile(ctx context.Context, name string) error {
 	if configuration.MatchString(name) {
 		return t.copy(name)
@@ -149,7 +147,6 @@ func (t tree) copyProgram(ctx context.Context, name string) error {
 	return nil
 }
 
-// librariesIn are the paths in what ldd prints.
 func librariesIn(output string) (paths []string, err error) {
 	if strings.Contains(output, "not found") {
 		return nil, fmt.Errorf("%w: %s", fs.ErrNotExist, output)

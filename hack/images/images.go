@@ -26,14 +26,11 @@ const (
 	groups = "root:x:0:\nnogroup:x:65534:\nnonroot:x:65532:\n"
 )
 
-// sources are what images are made of.
 type sources struct {
-	// programs is the folder of the static programs.
 	programs   string
 	dockerfile string
 }
 
-// image is what an image holds, and how it is started.
 type image struct {
 	files  tree
 	config v1.Config
@@ -49,7 +46,6 @@ var makers = map[string]func(sources, context.Context) (image, error){
 	"pause":      sources.pause,
 }
 
-// unprivileged is an image with one program in it.
 func (s sources) unprivileged(name string) (image, error) {
 	files := userFiles()
 	err := files.certified()
@@ -61,7 +57,6 @@ func (s sources) unprivileged(name string) (image, error) {
 	}}, err
 }
 
-// nodeAgent is the agent with the programs that it runs.
 func (s sources) nodeAgent(ctx context.Context) (image, error) {
 	const program = "/usr/local/bin/node-agent"
 	files := userFiles()
@@ -107,20 +102,17 @@ func (sources) busybox(ctx context.Context) (image, error) {
 	return image{files, v1.Config{Cmd: []string{"sh"}, Env: []string{searchPath}, WorkingDir: "/"}}, nil
 }
 
-// pause is the first process of a pod.
 func (s sources) pause(context.Context) (image, error) {
 	files := tree{}
 	return image{files, v1.Config{User: "65535:65535", Entrypoint: []string{"/pause"}, WorkingDir: "/"}}, files.program(s, "pause", "/pause")
 }
 
-// program adds one of the static programs.
 func (t tree) program(from sources, name, path string) error {
 	content, err := os.ReadFile(filepath.Join(from.programs, name))
 	t.write(path, 0o755, content)
 	return err
 }
 
-// certified adds the certificates of authorities.
 func (t tree) certified() error {
 	bundle, err := certificates()
 	t.write(certificateFile, 0o644, bundle)
@@ -138,7 +130,6 @@ func userFiles() tree {
 	return files
 }
 
-// build puts an image together, above layers of such files.
 func (i image) build(below ...tree) (v1.Image, error) {
 	built := empty.Image
 	for _, files := range append(below, i.files) {

@@ -31,7 +31,6 @@ const nfsFolder = "/usr/lib/*-linux-gnu/ganesha/libfsalvfs.so"
 //go:embed nfs-server.sh
 var nfsServerScript []byte
 
-// writeStandIns writes an archive with stand-ins for the images that a file lists.
 func writeStandIns(ctx context.Context, from sources, list, archive string) error {
 	content, err := os.ReadFile(list)
 	if err != nil {
@@ -59,10 +58,7 @@ func writeStandIns(ctx context.Context, from sources, list, archive string) erro
 	if len(built) != len(standIns) {
 		return fmt.Errorf("of %d images that there are stand-ins for the tests ask for %d: look at %s", len(standIns), len(built), list)
 	}
-	if err := tarball.MultiRefWriteToFile(archive+".part", all); err != nil {
-		return err
-	}
-	return os.Rename(archive+".part", archive)
+	return whole(archive, func(part string) error { return tarball.MultiRefWriteToFile(part, all) })
 }
 
 // makeOne makes a stand-in. What it has of the tools is a layer that it shares with the
@@ -115,7 +111,6 @@ func (s sources) webServer(ctx context.Context) (image, error) {
 	return made, nil
 }
 
-// nfsServer is an NFS server in a pod.
 func (s sources) nfsServer(ctx context.Context) (image, error) {
 	made, err := s.tools(ctx)
 	if err != nil {

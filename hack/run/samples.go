@@ -22,8 +22,6 @@ const (
 	sampleClasses = "local and cloud"
 )
 
-// cloudSamples are those that only this cluster's own cloud serves.
-//
 //go:embed manifests
 var cloudSamples embed.FS
 

@@ -15,7 +15,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
-// stream prints what happens until ctx ends.
 func stream(ctx context.Context, c *cluster.Cluster) error {
 	scheme, err := program.Scheme()
 	if err != nil {

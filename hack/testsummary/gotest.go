@@ -21,7 +21,6 @@ func (s summary) String() string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", s.passed, s.failed, s.skipped)
 }
 
-// event is one line of the output of `go test -json`.
 type event struct {
 	Action, Package, Test, Output string
 	// Elapsed is in seconds.
@@ -49,7 +48,6 @@ var (
 	specLine = regexp.MustCompile(`(\d+) Passed \| (\d+) Failed \|.*?(\d+) Pending \| (\d+) Skipped`)
 )
 
-// readGoTest reads events to their end.
 func readGoTest(report io.Reader) (results, error) {
 	tests := map[testName]*test{}
 	decoder := json.NewDecoder(report)

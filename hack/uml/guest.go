@@ -24,13 +24,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kernel is the program that a guest is.
 const Kernel = "linux.uml"
 
-// Disk is where a guest that has a disk of its own finds it.
 const Disk = "/dev/ubda"
 
-// compiler builds what guests need on new processors.
 const compiler = "gcc"
 
 // consoleDelay is how long what a guest printed last may take to arrive, though
@@ -44,20 +41,15 @@ var preloaded []byte
 type Options struct {
 	// Name distinguishes guests, and Dir is a folder for what they need to run.
 	Name, Dir string
-	// Memory is how much it has, such as 256M.
-	Memory string
+	Memory    string
 	// CPU counts the machine's, around and around: on which one it runs.
-	CPU int
-	// Disk is the image of the disk that it sees as /dev/ubda, if it has one.
+	CPU  int
 	Disk string
-	// Tap is the network device at this end of its only link.
-	Tap string
+	Tap  string
 	// Init is its first process, with arguments. It powers the guest off when it ends.
-	Init []string
-	// Environment is the first process's, as NAME=value.
+	Init        []string
 	Environment []string
-	// Console gets what the kernel and the processes print.
-	Console io.Writer
+	Console     io.Writer
 }
 
 // Guest is a running guest.
@@ -148,7 +140,6 @@ func (g *Guest) Crash() {
 	<-g.gone
 }
 
-// preload builds the library that guests need.
 func preload(ctx context.Context, dir string) (library string, err error) {
 	library = filepath.Join(dir, "preload.so")
 	if _, err := os.Stat(library); err == nil {

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modulesDir has the modules of guests' kernels, a folder for each version.
 const modulesDir = "/usr/lib/uml/modules"
 
 // MachineDir is where a guest has all files of the machine, those in the machine's

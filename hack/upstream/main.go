@@ -93,5 +93,4 @@ func parse() (options, error) {
 	return o, nil
 }
 
-// output is where generated files, binaries and logs go.
 func (o options) output() string { return filepath.Join(o.repository, "bin", "upstream") }

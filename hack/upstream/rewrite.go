@@ -15,7 +15,6 @@ import (
 // played with upstream's controller.
 const controller = "k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
 
-// replaced are the imports that tests get from this module instead.
 var replaced = map[string]string{
 	controller: "github.com/stowage-dev/stowage/hack/upstream/persistentvolume",
 	"k8s.io/kubernetes/test/integration/util": "github.com/stowage-dev/stowage/hack/upstream/util",
@@ -61,7 +60,6 @@ func rewrite(name string, source []byte) (rewritten []byte, had bool, err error)
 	return edited(file, source, edits), had, nil
 }
 
-// testsOf are the names of a file's tests.
 func testsOf(name string, source []byte) (names []string, err error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {

@@ -18,7 +18,6 @@ const (
 	testTimeout = 8 * time.Minute
 	// lastWords is how long a process may take, after that, to print where it waits.
 	lastWords = 20 * time.Second
-	// tailLines is how much of a log a failure shows.
 	tailLines = 25
 )
 
@@ -107,7 +106,6 @@ func (o options) runOne(ctx context.Context, s suite, test string) error {
 	}
 }
 
-// lastLines are those about the failure, if there are any, or else the last.
 func lastLines(text string) string {
 	var telling, all []string
 	for line := range strings.Lines(text) {

@@ -32,7 +32,6 @@ func parseSkips(text string) (skips, error) {
 	return all, nil
 }
 
-// check is an error for each that matches no test.
 func (s skips) check(built []suite) error {
 	var known []string
 	for _, suite := range built {

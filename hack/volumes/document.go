@@ -37,7 +37,6 @@ func (d *document) render(prose string) (string, error) {
 	return text.String(), errors.Join(d.checkMarkers(), d.checkTypes())
 }
 
-// show is the tests that prove something, as links.
 func (d *document) show(what string) (string, error) {
 	found := d.proofs[what]
 	if len(found) == 0 {
@@ -51,7 +50,6 @@ func (d *document) show(what string) (string, error) {
 	return strings.Join(links, "<br>"), nil
 }
 
-// notServed is a table of the types that aren't served.
 func (d *document) notServed() string {
 	var rows []string
 	for _, name := range slices.Sorted(maps.Keys(d.insteadOf)) {
@@ -60,7 +58,6 @@ func (d *document) notServed() string {
 	return strings.Join(rows, "\n")
 }
 
-// checkMarkers finds markers that name nothing in the document.
 func (d *document) checkMarkers() error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(d.proofs)) {
@@ -71,7 +68,6 @@ func (d *document) checkMarkers() error {
 	return errors.Join(problems...)
 }
 
-// checkTypes finds types that are in the Kubernetes API, and not in the document.
 func (d *document) checkTypes() error {
 	var problems []error
 	for _, name := range typesOfAPI() {
@@ -86,7 +82,6 @@ func (d *document) checkTypes() error {
 	return errors.Join(problems...)
 }
 
-// hasProved reports whether the document shows a proof of something about a volume type.
 func (d *document) hasProved(name string) bool {
 	for what := range d.proved {
 		if strings.HasPrefix(what, name+"/") {
@@ -96,7 +91,6 @@ func (d *document) hasProved(name string) bool {
 	return false
 }
 
-// typesOfAPI is the names of all types of volumes that pods and volume objects may have.
 func typesOfAPI() []string {
 	var names []string
 	for _, union := range []reflect.Type{reflect.TypeFor[corev1.VolumeSource](), reflect.TypeFor[corev1.PersistentVolumeSource]()} {

@@ -62,7 +62,6 @@ func run(path string) error {
 	return nil
 }
 
-// rule is a word, and what to say instead.
 type rule struct {
 	word, better string
 	pattern      *regexp.Regexp

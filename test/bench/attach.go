@@ -17,7 +17,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// phase is one part of a round of the benchmark attach.
 type phase string
 
 const (
@@ -59,7 +58,6 @@ func (b *testbed) measureAttach() (err error) {
 	return takeTurns(b.options.rounds, measure, contender{name: managerName}, contender{name: bareName})
 }
 
-// clearFleet removes what clear doesn't: pods, nodes and the StorageBackend.
 func (b *testbed) clearFleet() error {
 	return errors.Join(b.remove(diskBackend()), b.client.DeleteAllOf(b.ctx, &corev1.Node{}),
 		b.client.DeleteAllOf(b.ctx, &corev1.Pod{}, client.InNamespace(fixture.Namespace), client.GracePeriodSeconds(0)))
@@ -77,7 +75,6 @@ func (b *testbed) startAttacher() (processes, error) {
 	})
 }
 
-// attachRound creates pods, has them on other nodes, and deletes them.
 func (b *testbed) attachRound(f fleet) error {
 	running, err := b.startAttacher()
 	if err != nil {
@@ -136,7 +133,6 @@ func (b *testbed) attachPhase(f fleet, phase phase, turn int, m *measurement) (r
 	return running, b.awaitVolumesAttached(f, turn)
 }
 
-// awaitVolumesAttached waits until each node has as many volumes attached as it should.
 func (b *testbed) awaitVolumesAttached(f fleet, turn int) error {
 	wanted := f.perNode
 	if turn == nowhere {
@@ -153,14 +149,12 @@ func (b *testbed) awaitVolumesAttached(f fleet, turn int) error {
 	return nil
 }
 
-// attachments are which volumes are attached to which nodes, by the attachments' names.
 type attachments struct {
 	attached map[string]bool
 	// first and last are when something happened for the first and the last time.
 	first, last time.Time
 }
 
-// attachments are those that are there already.
 func (b *testbed) attachments() (*attachments, error) {
 	list := &storagev1.VolumeAttachmentList{}
 	if err := b.client.List(b.ctx, list); err != nil {

@@ -26,7 +26,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
-// benchmark is something that is measured.
 type benchmark struct {
 	name    string
 	measure func(*testbed) error
@@ -34,7 +33,6 @@ type benchmark struct {
 
 func (b benchmark) String() string { return b.name }
 
-// benchmarks are all there are, in the order in which they run.
 var benchmarks = []benchmark{
 	{"bind", (*testbed).measureBind},
 	{"late-volume", (*testbed).measureLateVolume},
@@ -47,7 +45,6 @@ var benchmarks = []benchmark{
 	{"node", (*testbed).measureNode},
 }
 
-// named is the one of a name.
 func named[T fmt.Stringer](all []T, kind, name string) (one T, err error) {
 	for _, one := range all {
 		if one.String() == name {

@@ -17,7 +17,6 @@ import (
 // stalled is for how long nothing new happens before nothing more is expected.
 const stalled = 30 * time.Second
 
-// errStalled says that nothing new happened any more.
 var errStalled = fmt.Errorf("nothing happened for %s", stalled)
 
 // observer sees what users see, by watches of its own: all programs are measured by the
@@ -32,7 +31,6 @@ type observer struct {
 	news chan struct{}
 }
 
-// sight is what an event was for a view.
 type sight int
 
 const (
@@ -48,7 +46,6 @@ type view struct {
 	see  func(event watch.Event, now time.Time) sight
 }
 
-// observe watches from now on.
 func (b *testbed) observe(views ...view) (*observer, error) {
 	o := &observer{news: make(chan struct{}, 1)}
 	for _, v := range views {
@@ -136,7 +133,6 @@ func (o *observer) ask(done func() bool) (bool, error) {
 	return done(), o.err
 }
 
-// read reads what views saw.
 func (o *observer) read(seen func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

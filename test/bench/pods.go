@@ -17,19 +17,15 @@ import (
 )
 
 const (
-	// shownObjects is how many ConfigMaps, and how many Secrets, there are.
 	shownObjects = 17
-	// shownLabel marks them.
-	shownLabel = "bench.stowage.dev/shown"
+	shownLabel   = "bench.stowage.dev/shown"
 )
 
-// podSet is pods on a node, and the volumes of each.
 type podSet struct {
 	name    string
 	pods    int
 	volumes func(pod int) []corev1.Volume
-	// claims: each pod has one.
-	claims bool
+	claims  bool
 }
 
 var (
@@ -46,14 +42,12 @@ var (
 	first = podSet{name: canary, pods: 1, volumes: func(int) []corev1.Volume { return manyVolumes(3)[2:] }}
 )
 
-// pod is number i.
 func (s podSet) pod(i int) *corev1.Pod {
 	pod := fixture.Pod(fmt.Sprintf("%s-%05d", s.name, i), mounterNode)
 	pod.Spec.Volumes = s.volumes(i)
 	return pod
 }
 
-// manyVolumes are volumes of API objects, and empty ones, in turn.
 func manyVolumes(n int) []corev1.Volume {
 	volumes := make([]corev1.Volume, n)
 	for i := range volumes {
@@ -72,7 +66,6 @@ func manyVolumes(n int) []corev1.Volume {
 
 func shownName(i int) string { return fmt.Sprintf("shown-%02d", i) }
 
-// preparePods makes what a set's pods refer to.
 func (b *testbed) preparePods(set podSet) error {
 	if set.claims {
 		return inParallel(b.ctx, set.pods, b.boundFolder)
@@ -100,7 +93,6 @@ func (b *testbed) clearShown() error {
 	return nil
 }
 
-// boundFolder makes a folder of this machine, and a claim that is bound to it.
 func (b *testbed) boundFolder(i int) error {
 	folder := filepath.Join(b.dir, "data", volumeName(i))
 	if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -28,10 +28,8 @@ type testbed struct {
 	server  *apiserver.Server
 	client  client.WithWatch
 	// raw reads the API server's metrics.
-	raw rest.Interface
-	// self is this program's file.
-	self string
-	// dir holds the logs and the kubeconfig of what is measured.
+	raw        rest.Interface
+	self       string
 	dir        string
 	kubeconfig string
 }
@@ -81,7 +79,6 @@ func (b *testbed) stop() error {
 	return errors.Join(b.server.Stop(), os.RemoveAll(b.dir))
 }
 
-// takeTurns has contenders measured one after the other, rounds times.
 func takeTurns(rounds int, measure func(contender) error, contenders ...contender) error {
 	for range rounds {
 		for _, c := range contenders {

@@ -25,7 +25,6 @@ import (
 	"k8s.io/kubernetes/pkg/volume"
 )
 
-// namespace has the manager's lease.
 const namespace = "stowage-system"
 
 // ControllerParameters are upstream's. The informers and the period are not used: the
@@ -51,7 +50,6 @@ type PersistentVolumeController struct {
 	fail        func(format string, arguments ...any)
 }
 
-// controllers counts those of one process, for the names of their files.
 var controllers atomic.Int32
 
 // testContext is what a test's context is, besides a context.

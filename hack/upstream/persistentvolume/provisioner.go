@@ -20,7 +20,6 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// lookInterval is how often the provisioner reads all claims and volumes.
 const lookInterval = 100 * time.Millisecond
 
 // provisioner is an external provisioner, as sig-storage-lib's is, that makes volumes

@@ -118,20 +118,28 @@ func (s *Server) Stop() error {
 // User makes a client certificate for a user of the given name and groups, and
 // returns a client configuration with it. What the user may do is RBAC's.
 func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
-	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
+	user, err := s.addUser(name, groups)
 	if err != nil {
-		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
+		return nil, err
 	}
 	return user.Config(), nil
 }
 
 // Kubeconfig is the text of a kubeconfig file for one of this server's users.
 func (s *Server) Kubeconfig(name string, groups ...string) ([]byte, error) {
+	user, err := s.addUser(name, groups)
+	if err != nil {
+		return nil, err
+	}
+	return user.KubeConfig()
+}
+
+func (s *Server) addUser(name string, groups []string) (*envtest.AuthenticatedUser, error) {
 	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
 	if err != nil {
 		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
 	}
-	return user.KubeConfig()
+	return user, nil
 }
 
 func environment(options Options) (*envtest.Environment, error) {

@@ -28,7 +28,6 @@ type authority struct {
 	certificate *x509.Certificate
 }
 
-// newAuthority makes one, and writes its certificate to the folder's AuthorityFile.
 func newAuthority(folder string) (a *authority, err error) {
 	a = &authority{folder: folder}
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
@@ -64,7 +63,6 @@ func (a *authority) write(name string, certificate []byte) error {
 	return cert.WriteCert(filepath.Join(a.folder, name), encoded)
 }
 
-// serving is a certificate for a server of these names and addresses.
 func serving(hosts ...string) *x509.Certificate {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: hosts[0]}, KeyUsage: x509.KeyUsageDigitalSignature,
@@ -80,7 +78,6 @@ func serving(hosts ...string) *x509.Certificate {
 	return template
 }
 
-// clientOf is a certificate for a user in a group.
 func clientOf(user, group string) *x509.Certificate {
 	return &x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: []string{group}}, KeyUsage: x509.KeyUsageDigitalSignature,

@@ -16,7 +16,6 @@ const (
 	CloudZone    = "europe-west3-a"
 )
 
-// startCloud starts a Compute API whose disks are loop devices of this machine.
 func (c *Cluster) startCloud(ctx context.Context) error {
 	log, err := c.Folder.createLog("gce-mock")
 	if err != nil {
@@ -73,7 +72,6 @@ func inCloud(node *corev1.Node) {
 	node.Labels[corev1.LabelTopologyRegion] = CloudZone[:strings.LastIndex(CloudZone, "-")]
 }
 
-// cloud is where the cloud keeps its disks.
 func (f Folder) cloud() string { return f.path("cloud") }
 
 // Devices is where a node finds the disks that are attached to it.

@@ -91,7 +91,6 @@ func (f Folder) write(name string, content []byte) error {
 	return nil
 }
 
-// createLog opens a program's log, empty.
 func (f Folder) createLog(program string) (*os.File, error) {
 	file, err := os.Create(f.Log(program))
 	if err != nil {

@@ -19,15 +19,13 @@ import (
 const (
 	stopTimeout  = 30 * time.Second
 	pollInterval = 50 * time.Millisecond
-	// tailLines is how much of a log an error shows.
-	tailLines = 12
+	tailLines    = 12
 )
 
 // Program is one of Stowage's own programs as a child of this one. It can be
 // started again after it ended. It never outlives this process.
 type Program struct {
-	Name string
-	// LogFile is where all its runs log to.
+	Name    string
 	LogFile string
 
 	path      string
@@ -42,7 +40,6 @@ type Program struct {
 	now *run
 }
 
-// run is one life of a program.
 type run struct {
 	process *os.Process
 	// ended is closed when the process is gone; then err is how it went.
@@ -59,9 +56,8 @@ type ProgramOptions struct {
 	Probe string
 	// Ready is the URL that answers once it is ready, of a program that has no flag
 	// for probes.
-	Ready     string
-	Arguments []string
-	// Environment is added to this process's own.
+	Ready       string
+	Arguments   []string
 	Environment []string
 	// Cgroup is the folder of a cgroup of version 2 in which it runs. Empty: that of this
 	// process.

@@ -16,7 +16,6 @@ const (
 	AgentUser   = "node-agent"
 )
 
-// user is one of them, with the file of its kubeconfig.
 type user struct {
 	file, name string
 	groups     []string
@@ -72,7 +71,6 @@ func (c *Cluster) startAgent(ctx context.Context) error {
 	return agent.StartReady(ctx)
 }
 
-// newAgent is a node's agent on this machine, which mounts in a folder of its own.
 func (c *Cluster) newAgent(name, node string) (*Program, error) {
 	return c.newProgram("node-agent", name,
 		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.AgentRoot(node), "--device-dir="+c.Folder.Devices(node))

@@ -26,7 +26,6 @@ import (
 )
 
 const (
-	// servicePort is that of the Service kubernetes.
 	servicePort  = 443
 	readyTimeout = time.Minute
 	pollInterval = 100 * time.Millisecond

@@ -31,7 +31,6 @@ type AgentFiles struct {
 	Memory int64
 }
 
-// agentGroup is the control group of an agent whose memory is limited.
 const agentGroup = "agent"
 
 // AgentMemory is what an agent with a limit took.

@@ -62,7 +62,6 @@ func Connect(ctx context.Context, folder Folder, count int) ([]*Node, error) {
 	return connectAll(ctx, Node{folder: folder}, count, func(*Node, context.Context) error { return nil })
 }
 
-// connectAll starts nodes of one kind, all at once, and waits until they can be asked.
 func connectAll(ctx context.Context, kind Node, count int, start func(*Node, context.Context) error) ([]*Node, error) {
 	nodes := make([]*Node, count)
 	for i := range nodes {
@@ -156,7 +155,6 @@ func (n *Node) Disk() (string, error) {
 	return uml.Disk, nil
 }
 
-// connect waits until a node can be asked.
 func (n *Node) connect(ctx context.Context) error {
 	address, dialer := addressOf(n.number), net.Dialer{Timeout: time.Second}
 	err := scenario.Eventually(ctx, func() error {

@@ -38,7 +38,6 @@ func (p *progress) Write(printed []byte) (int, error) {
 	}
 }
 
-// see finds out what a line is part of.
 func (p *progress) see(line []byte) {
 	has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
 	depth := len(line) - len(bytes.TrimLeft(line, " "))

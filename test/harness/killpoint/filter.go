@@ -25,7 +25,6 @@ var some = []rule{
 	{call: unix.SYS_IOCTL, argument: 1, bits: ioctlKind, value: 'X' << 8}, // attributes of files
 }
 
-// rules are the system calls that are watched.
 func rules() []rule {
 	return slices.Concat(some, older, always(
 		unix.SYS_MKDIRAT, unix.SYS_MKNODAT, unix.SYS_SYMLINKAT, unix.SYS_LINKAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,

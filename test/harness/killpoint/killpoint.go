@@ -39,7 +39,6 @@ func Run(command *exec.Cmd, before int) (steps int, killed bool, err error) {
 	return run.steps, false, run.err
 }
 
-// watched is a command that runs.
 type watched struct {
 	command       *exec.Cmd
 	before, steps int

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,20 +143,17 @@ func (c *Cluster) Each(do func(*kubenode.Node) error) error {
 
 // Node is the node of a name; nil if there is none.
 func (c *Cluster) Node(name string) *kubenode.Node {
-	for _, node := range c.Nodes {
-		if node.Name == name {
-			return node
-		}
-	}
-	return nil
+	return find(c.Nodes, func(node *kubenode.Node) bool { return node.Name == name })
 }
 
 // Guest is the guest of a name; nil if there is none.
 func (c *Cluster) Guest(name string) *guest.Node {
-	for _, host := range c.Guests {
-		if host.Name == name {
-			return host
-		}
+	return find(c.Guests, func(host *guest.Node) bool { return host.Name == name })
+}
+
+func find[T any](all []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i]
 	}
 	return nil
 }

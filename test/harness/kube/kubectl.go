@@ -45,9 +45,7 @@ func Run(ctx context.Context, input, path string, arguments ...string) (string, 
 }
 
 const (
-	// inCluster is the heading in README of the quick start in a cluster.
-	inCluster = "### In a cluster"
-	// readmeImage is what its pod runs, as nodes know it.
+	inCluster   = "### In a cluster"
 	readmeImage = "docker.io/library/busybox:stable"
 )
 

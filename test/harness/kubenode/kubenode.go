@@ -17,7 +17,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/guest"
 )
 
-// dir is a node's folder of configuration, in its memory.
 const dir = "/run/kubenode"
 
 // Settings are a node's, in paths as the node sees them.
@@ -37,12 +36,10 @@ type Settings struct {
 	// SharedKernel says that others live with the same kernel, which is not the node's
 	// to change.
 	SharedKernel bool
-	// Hosts are the addresses of nodes, by name.
-	Hosts map[string]string
+	Hosts        map[string]string
 	// Folders are what the node is shown where, such as /run/cloud: folders, by the path
 	// at which the node has them.
 	Folders map[string]string
-	// Modules of the kernel that are loaded first.
 	Modules []string
 	// Labels are the node's from its start, and ProviderID is its name in a cloud.
 	Labels     map[string]string

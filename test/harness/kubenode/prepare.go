@@ -77,7 +77,6 @@ func prepareKernel(settings Settings) error {
 	return cover(cpuInfo, strings.TrimSpace(string(known))+"\ncpu MHz\t\t: 1000.000\n\n")
 }
 
-// showFolders has folders be where the node looks for them.
 func showFolders(folders map[string]string) error {
 	for path, folder := range folders {
 		if err := os.MkdirAll(path, 0o755); err != nil {
@@ -125,14 +124,12 @@ func checkPaths(settings Settings) error {
 //go:embed templates
 var templates embed.FS
 
-// files are what is written, by the template.
 var files = map[string]string{
 	"containerd.toml": "containerd.toml",
 	"kubelet.yaml":    "kubelet.yaml",
 	"pods.conflist":   "cni/10-pods.conflist",
 }
 
-// writeConfiguration writes the configuration of containerd and the kubelet.
 func writeConfiguration(_ context.Context, settings Settings) error {
 	if err := os.MkdirAll(filepath.Join(dir, "cni"), 0o755); err != nil {
 		return err

@@ -77,7 +77,6 @@ func removeCgroups(ctx context.Context, folder string) error {
 	})
 }
 
-// files are a folder's sockets, and the folder itself.
 func files(folder string) (things []thing, err error) {
 	sockets, err := walk(folder, fs.ModeSocket)
 	for _, socket := range sockets {

@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	// patience is how long the kernel may take until what was ended is gone.
 	patience = time.Minute
 	retry    = 50 * time.Millisecond
 )
@@ -93,7 +92,6 @@ func until(ctx context.Context, try func() error) error {
 	return errors.Join(last, err)
 }
 
-// describe names a process as people know it.
 func describe(pid int) string {
 	const enough = 100
 	command := strings.TrimSpace(strings.ReplaceAll(read(pid, "cmdline"), "\x00", " "))

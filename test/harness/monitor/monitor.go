@@ -48,7 +48,6 @@ func New(ctx context.Context, cluster client.WithWatch, isToStay func(client.Obj
 	return m, nil
 }
 
-// begin reads objects of a kind, and watches from there on.
 func (m *Monitor) begin(ctx context.Context, cluster client.WithWatch, list client.ObjectList, isToStay func(client.Object) bool) error {
 	if err := cluster.List(ctx, list); err != nil {
 		return fmt.Errorf("listing what there is: %w", err)
@@ -114,7 +113,6 @@ func (m *Monitor) Check() error {
 	return nil
 }
 
-// show is an object for people.
 func show(object client.Object) []byte {
 	text, err := yaml.Marshal(object)
 	if err != nil {
@@ -123,7 +121,6 @@ func show(object client.Object) []byte {
 	return text
 }
 
-// essence is what of an object is to stay.
 func (m *Monitor) essence(object client.Object) client.Object {
 	object = object.DeepCopyObject().(client.Object)
 	object.SetResourceVersion("")
