@@ -150,14 +150,8 @@ func (t *test) summary() summary {
 			result.failed = 1
 		}
 		return result
-	case t.outcome == "pass":
-		return summary{passed: 1}
-	case t.outcome == "skip":
-		return summary{skipped: 1}
-	case t.outcome == "fail":
-		return summary{failed: 1}
 	default:
-		return summary{}
+		return map[string]summary{"pass": {passed: 1}, "skip": {skipped: 1}, "fail": {failed: 1}}[t.outcome]
 	}
 }
 

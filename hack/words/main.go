@@ -1,8 +1,8 @@
-// Command words keeps words out of the project that say less than others, or that no other project of Kubernetes has. The
-// file that is its argument lists them, each with the better word. It fails with the places where one stands, and where
-// the list excuses something that is clean.
+// Command words keeps words out of the project that say less than others, or that are its own. The file that is its
+// argument lists them, each with the better word. It fails with the places where one stands, and where the list excuses
+// what is clean.
 //
-// golangci-lint's misspell finds whole words in Go files alone, and forbidigo no comments: hence a check of its own.
+// golangci-lint's misspell finds whole words in Go files alone, and forbidigo finds no comments and no declarations.
 package main
 
 import (
@@ -50,13 +50,12 @@ func run(path string) error {
 	var complaints []string
 	for _, file := range strings.Fields(string(files)) {
 		content, err := os.ReadFile(file)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // git lists what was just removed, too
 			return err
 		}
 		complaints = append(complaints, l.check(file, string(content))...)
 	}
-	complaints = append(complaints, l.unused()...)
-	if len(complaints) > 0 {
+	if complaints = append(complaints, l.unused()...); len(complaints) > 0 {
 		return fmt.Errorf("%w:\n%s", errWords, strings.Join(complaints, "\n"))
 	}
 	return nil
@@ -67,27 +66,29 @@ type rule struct {
 	pattern      *regexp.Regexp
 }
 
-// list is the file of words. What it excuses is true once a word stood there.
+// list is the file of words. An excuse is true once a word stood there.
 type list struct {
 	rules   []rule
-	unclean map[string]bool
-	allowed map[[2]string]bool
+	excuses map[excuse]bool
 }
 
+// excuse is for the files whose paths begin so, and for a word; empty: for all words.
+type excuse struct{ path, word string }
+
 func parse(text string) (*list, error) {
-	l := &list{unclean: map[string]bool{}, allowed: map[[2]string]bool{}}
+	l := &list{excuses: map[excuse]bool{}}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		switch {
 		case len(fields) == 0 || fields[0] == "#":
 		case fields[0] == "unclean":
 			for _, path := range fields[1:] {
-				l.unclean[path] = false
+				l.excuses[excuse{path: path}] = false
 			}
 		case len(fields) < 3:
 			return nil, fmt.Errorf("%q has no better word", strings.TrimSpace(line))
 		case fields[0] == "allow":
-			l.allowed[[2]string{fields[1], fields[2]}] = false
+			l.excuses[excuse{fields[1], fields[2]}] = false
 		default:
 			pattern, err := patternOf(fields[0], fields[1])
 			if err != nil {
@@ -99,7 +100,7 @@ func parse(text string) (*list, error) {
 	return l, nil
 }
 
-// patternOf is how a word is found. NoBody is a name of Go's, and no word.
+// patternOf is how a word is found. It finds no NoBody, which is a name of Go's.
 func patternOf(kind, word string) (*regexp.Regexp, error) {
 	upper, lower := strings.ToUpper(word[:1])+word[1:], strings.ToLower(word[:1])+word[1:]
 	switch kind {
@@ -114,13 +115,10 @@ func patternOf(kind, word string) (*regexp.Regexp, error) {
 	}
 }
 
-// check returns where a file has which words.
+// check returns which words a file has where.
 func (l *list) check(file, content string) (complaints []string) {
-	if strings.HasPrefix(file, own) {
-		return nil
-	}
 	for _, rule := range l.rules {
-		if !rule.pattern.MatchString(content) || l.excuses(file, rule.word) {
+		if strings.HasPrefix(file, own) || !rule.pattern.MatchString(content) || l.isExcused(file, rule.word) {
 			continue
 		}
 		for number, line := range strings.Split(content, "\n") {
@@ -132,30 +130,20 @@ func (l *list) check(file, content string) (complaints []string) {
 	return complaints
 }
 
-func (l *list) excuses(file, word string) bool {
-	if _, is := l.allowed[[2]string{file, word}]; is {
-		l.allowed[[2]string{file, word}] = true
-		return true
-	}
-	for path := range l.unclean {
-		if strings.HasPrefix(file, path) {
-			l.unclean[path] = true
-			return true
+func (l *list) isExcused(file, word string) (is bool) {
+	for each := range l.excuses {
+		if strings.HasPrefix(file, each.path) && (each.word == "" || each.word == word) {
+			l.excuses[each], is = true, true
 		}
 	}
-	return false
+	return is
 }
 
 // unused returns what the list needn't excuse any more.
 func (l *list) unused() (complaints []string) {
-	for path, used := range l.unclean {
+	for each, used := range l.excuses {
 		if !used {
-			complaints = append(complaints, path+" is clean: take it off the line unclean")
-		}
-	}
-	for which, used := range l.allowed {
-		if !used {
-			complaints = append(complaints, which[0]+" has no "+which[1]+": remove its line")
+			complaints = append(complaints, strings.TrimSpace("take off the list what is clean: "+each.path+" "+each.word))
 		}
 	}
 	slices.Sort(complaints)

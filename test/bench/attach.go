@@ -25,11 +25,18 @@ const (
 	detaching phase = "detach"
 )
 
-// phases are all of them, each with the turn of the fleet that it ends with.
-var phases = []struct {
-	phase phase
-	turn  int
-}{{attaching, 0}, {moving, 1}, {detaching, nowhere}}
+// attachPhases measures all phases, each with the turn of the fleet that it ends with.
+func attachPhases(measure func(phase phase, turn int) error) error {
+	for _, step := range []struct {
+		phase phase
+		turn  int
+	}{{attaching, 0}, {moving, 1}, {detaching, nowhere}} {
+		if err := measure(step.phase, step.turn); err != nil {
+			return fmt.Errorf("phase %s: %w", step.phase, err)
+		}
+	}
+	return nil
+}
 
 // measureAttach has the volumes of a fleet attached, moved to other nodes, and
 // detached, by the manager and by the bare client, in turn.
@@ -89,29 +96,24 @@ func (b *testbed) attachRound(f fleet) error {
 	own := map[phase]requests{
 		attaching: {"POST pods": f.nodes}, moving: {"POST pods": f.nodes, "DELETE pods": f.nodes}, detaching: {"DELETE pods": f.nodes},
 	}
-	for _, step := range phases {
-		m := &measurement{running: running, own: own[step.phase]}
-		m.begin = func() (processes, error) { return running, begins[step.phase]() }
-		if _, err := b.attachPhase(f, step.phase, step.turn, m); err != nil {
-			return fmt.Errorf("phase %s: %w", step.phase, err)
-		}
-	}
-	return nil
+	return attachPhases(func(phase phase, turn int) error {
+		m := &measurement{running: running, own: own[phase]}
+		m.begin = func() (processes, error) { return running, begins[phase]() }
+		_, err := b.attachPhase(f, phase, turn, m)
+		return err
+	})
 }
 
 // bareAttachRound has the bare client send the same writes; no pods are needed for that.
 func (b *testbed) bareAttachRound(f fleet) error {
-	for _, step := range phases {
+	return attachPhases(func(phase phase, turn int) error {
 		m := &measurement{begin: func() (processes, error) {
-			return b.start(b.part(bareName, "bare-attach", string(step.phase), strconv.Itoa(f.nodes), strconv.Itoa(f.perNode)))
+			return b.start(b.part(bareName, "bare-attach", string(phase), strconv.Itoa(f.nodes), strconv.Itoa(f.perNode)))
 		}}
-		running, err := b.attachPhase(f, step.phase, step.turn, m)
+		running, err := b.attachPhase(f, phase, turn, m)
 		running.stop()
-		if err != nil {
-			return fmt.Errorf("phase %s: %w", step.phase, err)
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // attachPhase measures until a turn of the fleet is attached, and nothing else is.

@@ -52,7 +52,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	scenario.Step("two guests boot", func() error { return s.Boot(ctx) })
 	scenario.Step("a stock control plane starts", func() error { return s.StartControlPlane(ctx, "") })
 	scenario.Step("containerd and a kubelet start on the machine and in the guests", func() error {
-		return s.Join(ctx, kube.Nodes{Services: services, Folders: map[string]string{shown: s.Folder.Logs()}})
+		return s.Join(ctx, services, kubenode.Cluster{Folders: map[string]string{shown: s.Folder.Logs()}})
 	})
 	scenario.Step("all take the images", func() error { return s.Load(ctx, "pause.tar", "busybox.tar") })
 	scenario.Step("all are Ready", func() error {

@@ -87,14 +87,12 @@ const secondAgent = "node-agent-second"
 
 // StartSecond adds a node to the cluster, another instance of the cloud, with an agent
 // of its own on this machine: it shares the kernel with the first, and nothing else.
-func (c *Cluster) StartSecond(ctx context.Context) error {
+func (c *Cluster) StartSecond(ctx context.Context) (err error) {
 	if err := c.registerNode(ctx, SecondNode); err != nil {
 		return fmt.Errorf("registering node %s: %w", SecondNode, err)
 	}
-	agent, err := c.newAgent(secondAgent, SecondNode)
-	if err != nil {
+	if c.Second, err = c.newAgent(secondAgent, SecondNode); err != nil {
 		return err
 	}
-	c.Second = agent
-	return agent.StartReady(ctx)
+	return c.Second.StartReady(ctx)
 }

@@ -52,23 +52,18 @@ func (c *Cluster) writeKubeconfigs() error {
 	return nil
 }
 
-func (c *Cluster) startManager(ctx context.Context) error {
-	manager, err := c.newProgram("manager", ManagerUser,
-		"--scope=cluster", "--leader-election-namespace="+Namespace)
-	if err != nil {
+func (c *Cluster) startManager(ctx context.Context) (err error) {
+	if c.Manager, err = c.newProgram("manager", ManagerUser, "--scope=cluster", "--leader-election-namespace="+Namespace); err != nil {
 		return err
 	}
-	c.Manager = manager
-	return manager.StartReady(ctx)
+	return c.Manager.StartReady(ctx)
 }
 
-func (c *Cluster) startAgent(ctx context.Context) error {
-	agent, err := c.newAgent(AgentUser, NodeName)
-	if err != nil {
+func (c *Cluster) startAgent(ctx context.Context) (err error) {
+	if c.Agent, err = c.newAgent(AgentUser, NodeName); err != nil {
 		return err
 	}
-	c.Agent = agent
-	return agent.StartReady(ctx)
+	return c.Agent.StartReady(ctx)
 }
 
 func (c *Cluster) newAgent(name, node string) (*Program, error) {

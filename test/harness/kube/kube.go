@@ -79,22 +79,14 @@ func (c *Cluster) StartControlPlane(ctx context.Context, controllers string) (er
 	return err
 }
 
-// Nodes are what they have of a test's own: which services they can be asked for beside
-// their files, which folders of the machine's they are shown at which paths, and what else
-// is changed in their settings.
-type Nodes struct {
-	Services  func() ([]any, error)
-	Folders   map[string]string
-	Customize func(*kubenode.Settings)
-}
-
-// Join makes nodes of the machine and the guests, all at once.
-func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
+// Join makes nodes of the machine and the guests, all at once. Services are what they can be
+// asked for beside their files. Of own only Folders and Customize are set.
+func (c *Cluster) Join(ctx context.Context, services func() ([]any, error), own kubenode.Cluster) error {
 	kubelet, err := apiserver.Binary("kubelet")
 	if err != nil {
 		return err
 	}
-	host, err := guest.ServeMachine(ctx, c.Folder, nodes.Services)
+	host, err := guest.ServeMachine(ctx, c.Folder, services)
 	if err != nil {
 		return err
 	}
@@ -105,7 +97,7 @@ func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
 	c.Nodes, err = kubenode.Plan(ctx, kubenode.Cluster{
 		Name: c.Folder.Name(), Kubelet: kubelet, Kubeconfig: c.Plane.NodeKubeconfig,
 		ClientAuthority: c.Plane.KubeletClients(), Service: apiserver.ServiceAddress, Pause: Pause,
-		Folders: nodes.Folders, Customize: nodes.Customize,
+		Folders: own.Folders, Customize: own.Customize,
 	}, members...)
 	if err != nil {
 		return err

@@ -133,9 +133,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 }
 
 func (c *Cluster) join(ctx context.Context, services func() ([]any, error)) error {
-	err := c.Join(ctx, Nodes{
-		Services: services, Folders: map[string]string{devicesPath: devicesOf(c.Folder)}, Customize: inCloud,
-	})
+	err := c.Join(ctx, services, kubenode.Cluster{Folders: map[string]string{devicesPath: devicesOf(c.Folder)}, Customize: inCloud})
 	return errors.Join(err, c.startMachinesCloud(ctx))
 }
 
