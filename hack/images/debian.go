@@ -27,7 +27,6 @@ var (
 	configuration = regexp.MustCompile(`^/etc/[^/]+\.conf$`)
 )
 
-// packagesOf are those that a Dockerfile installs for the node agent.
 func packagesOf(dockerfile string) ([]string, error) {
 	_, stage, found := strings.Cut(dockerfile, " AS node-agent\n")
 	if !found {
@@ -123,7 +122,6 @@ func certificates() ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// loaded is the path of a library, or of the loader, in what ldd prints.
 var loaded = regexp.MustCompile(`(?m)^\s(?:\S+ => )?(/\S+) \(0x`)
 
 // copyProgram adds one of this machine's programs or libraries, with all that it loads, so

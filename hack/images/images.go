@@ -17,8 +17,7 @@ import (
 const (
 	certificateFile = "/etc/ssl/certs/ca-certificates.crt"
 	searchPath      = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	// nonRoot is the Dockerfile's user for programs that need no rights.
-	nonRoot = "65532:65532"
+	nonRoot         = "65532:65532"
 
 	passwords = "root:x:0:0:root:/root:/sbin/nologin\n" +
 		"nobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n" +
@@ -82,7 +81,6 @@ func (s sources) nodeAgent(ctx context.Context) (image, error) {
 	return image{files, v1.Config{Entrypoint: []string{program}, Env: []string{searchPath}, WorkingDir: "/"}}, files.program(s, "node-agent", program)
 }
 
-// busybox is what test pods run: a shell, and all that goes with it.
 func (sources) busybox(ctx context.Context) (image, error) {
 	const program = "/bin/busybox"
 	files := userFiles()
@@ -119,7 +117,6 @@ func (t tree) certified() error {
 	return err
 }
 
-// userFiles has the users, where names are looked up, and the folders that all may write to.
 func userFiles() tree {
 	files := tree{}
 	files.write("/etc/passwd", 0o644, []byte(passwords))

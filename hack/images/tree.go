@@ -24,7 +24,6 @@ type entry struct {
 
 type tree map[string]entry
 
-// merged are the folders that lie in /usr, in Debian.
 var merged = []string{"bin", "lib", "lib64", "sbin"}
 
 // place is where a file lies once the links that merge folders were followed.

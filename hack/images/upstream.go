@@ -100,7 +100,6 @@ func (s sources) agnhost(ctx context.Context) (image, error) {
 	return made, made.files.program(s, "agnhost", "/agnhost")
 }
 
-// webServer is tools which serves a page until it is ended.
 func (s sources) webServer(ctx context.Context) (image, error) {
 	made, err := s.tools(ctx)
 	if err != nil {

@@ -24,8 +24,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Kernel is the program that a guest is.
 const Kernel = "linux.uml"
 
+// Disk is where a guest that has a disk of its own finds it.
 const Disk = "/dev/ubda"
 
 const compiler = "gcc"
@@ -41,15 +43,20 @@ var preloaded []byte
 type Options struct {
 	// Name distinguishes guests, and Dir is a folder for what they need to run.
 	Name, Dir string
-	Memory    string
+	// Memory is how much it has, such as 256M.
+	Memory string
 	// CPU counts the machine's, around and around: on which one it runs.
-	CPU  int
+	CPU int
+	// Disk is the image of the disk that it sees as /dev/ubda, if it has one.
 	Disk string
-	Tap  string
+	// Tap is the network device at this end of its only link.
+	Tap string
 	// Init is its first process, with arguments. It powers the guest off when it ends.
-	Init        []string
+	Init []string
+	// Environment is the first process's, as NAME=value.
 	Environment []string
-	Console     io.Writer
+	// Console gets what the kernel and the processes print.
+	Console io.Writer
 }
 
 // Guest is a running guest.

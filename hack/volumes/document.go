@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// document is docs/volumes.md while it is made.
 type document struct {
 	proofs    proofs
 	insteadOf map[string]string

@@ -19,7 +19,6 @@ const marker = "//proves:"
 
 type proof struct{ test, file string }
 
-// proofs are the tests that prove something, by its name, in the order of their files.
 type proofs map[string][]proof
 
 func findProofs(folders []string) (proofs, error) {

@@ -18,7 +18,6 @@ import (
 // own is the folder of the list, which has all of the words.
 const own = "hack/words/"
 
-// written are the files that people write.
 var written = []string{"*.go", "*.md", "*.md.tmpl", "*.yaml", "*.yml", "*.sh", "*Makefile", ".ci/*"}
 
 var errWords = errors.New("words are there that the project does without")

@@ -70,8 +70,6 @@ func (b *testbed) clearFleet() error {
 		b.client.DeleteAllOf(b.ctx, &corev1.Pod{}, client.InNamespace(fixture.Namespace), client.GracePeriodSeconds(0)))
 }
 
-// startAttacher starts the manager with disks in memory, and waits until it has done all
-// that there is to do.
 func (b *testbed) startAttacher() (processes, error) {
 	return b.startReady(b.part(managerName, "attacher"), func(running processes) error {
 		err := b.awaitBackend(running, true)
@@ -186,7 +184,6 @@ func (a *attachments) see(event watch.Event, now time.Time) sight {
 	return news
 }
 
-// off counts attachments that are missing, and those that should be gone.
 func (a *attachments) off(wanted map[string]bool) int {
 	right := 0
 	for name, attached := range a.attached {

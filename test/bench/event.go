@@ -21,9 +21,8 @@ const (
 	// eventCycles are how often a pod comes and goes, and eventBeats how often a node
 	// reports that it lives.
 	eventCycles, eventBeats = 100, 1000
-	// calm is less CPU than this in a second.
-	calm        = 50 * time.Millisecond
-	calmTimeout = 5 * time.Minute
+	calm                    = 50 * time.Millisecond // of CPU time, in a second
+	calmTimeout             = 5 * time.Minute
 
 	eventColumns = "%-14s %7v %8v %9s %9s\n"
 )

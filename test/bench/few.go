@@ -25,8 +25,7 @@ var (
 // beside claims of their class that no volume fits.
 type crowdResult struct {
 	Alone, Crowded latency
-	// Slowdown is p99 in the crowd to p99 alone.
-	Slowdown float64
+	Slowdown       float64
 }
 
 // measureLateVolume measures from the creation of a volume to the moment when the

@@ -49,7 +49,6 @@ func (f fleet) pod(group, turn int) *corev1.Pod {
 	return fixture.Pod(fmt.Sprintf("pod-%05d-%d", group, turn), f.nodeOf(group, turn), claims...)
 }
 
-// attachableVolume is a claim's volume, of a driver whose volumes are attached.
 func attachableVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := bareVolume(claim)
 	pv.Name = volumeOf(claim.Name)

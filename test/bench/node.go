@@ -75,7 +75,6 @@ func (b *testbed) clearMounter() error {
 type podPhase struct {
 	name string
 	act  func(b *testbed, set podSet, i int) error
-	// done is of which pods it came to its end, and how long it took.
 	done func(*podTimes) map[string]time.Duration
 }
 

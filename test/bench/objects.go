@@ -122,7 +122,6 @@ func (b *testbed) awaitBackend(running processes, audited bool) error {
 	return nil
 }
 
-// makeAvailable does a controller's first write to every volume for it.
 func (b *testbed) makeAvailable() error {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := b.client.List(b.ctx, volumes); err != nil {

@@ -36,11 +36,9 @@ type sight int
 const (
 	nothing sight = iota
 	news
-	// enough ends the watch.
 	enough
 )
 
-// view is a kind of objects, given by its list, and what is to be seen of them.
 type view struct {
 	list client.ObjectList
 	see  func(event watch.Event, now time.Time) sight

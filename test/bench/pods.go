@@ -29,7 +29,6 @@ type podSet struct {
 }
 
 var (
-	// podSets are one pod with many volumes, and many pods with a claim each.
 	podSets = []podSet{
 		{name: "one-pod", pods: 1, volumes: func(int) []corev1.Volume { return manyVolumes(50) }},
 		{name: "many-pods", pods: 100, claims: true, volumes: func(pod int) []corev1.Volume {
@@ -106,7 +105,6 @@ func (b *testbed) boundFolder(i int) error {
 	})
 }
 
-// podTimes are seen while pods come, have their volumes, are deleted, and are gone.
 type podTimes struct {
 	// came and left are when each pod was seen first, and seen to be deleted.
 	came, left map[string]time.Time

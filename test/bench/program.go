@@ -87,7 +87,6 @@ func (p processes) stop() {
 	}
 }
 
-// alive returns an error, with the end of the log, if one of the processes ended.
 func (p processes) alive() error {
 	var errs []error
 	for _, one := range p {

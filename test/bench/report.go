@@ -42,7 +42,6 @@ type table struct {
 	explain func(result) bool
 }
 
-// columns are those that tables choose from: how wide they are, and what is in them.
 var columns = map[string]struct {
 	width int
 	value func(result) string

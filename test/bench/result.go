@@ -34,7 +34,6 @@ type result struct {
 	Left             int
 }
 
-// took sets for how many it was done, and how long that took for all.
 func (r *result) took(done int, all time.Duration) {
 	r.Done, r.Seconds = done, all.Seconds()
 	if done > 0 {

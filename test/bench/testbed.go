@@ -22,12 +22,11 @@ const noClientLimit = -1
 // measured with it.
 type testbed struct {
 	// ctx is that of the one run of this program: everything ends with it.
-	ctx     context.Context
-	options options
-	report  *report
-	server  *apiserver.Server
-	client  client.WithWatch
-	// raw reads the API server's metrics.
+	ctx        context.Context
+	options    options
+	report     *report
+	server     *apiserver.Server
+	client     client.WithWatch
 	raw        rest.Interface
 	self       string
 	dir        string

@@ -30,8 +30,7 @@ type workload struct {
 	// exactly one of them; what is created last comes in random order. Every
 	// claim must end up with its volume. Otherwise all are of one size.
 	different bool
-	// huge: what is asked for, no volume has.
-	huge bool
+	huge      bool // no volume has what is asked for
 }
 
 var workloads = []workload{

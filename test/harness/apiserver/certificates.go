@@ -21,7 +21,6 @@ import (
 // most clusters of `make run`.
 const validity = 30 * 24 * time.Hour
 
-// authority signs certificates that are all of one folder.
 type authority struct {
 	folder      string
 	key         *ecdsa.PrivateKey
@@ -40,7 +39,6 @@ func newAuthority(folder string) (a *authority, err error) {
 	return a, err
 }
 
-// issue writes a certificate and its key to NAME.crt and NAME.key.
 func (a *authority) issue(name string, template *x509.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

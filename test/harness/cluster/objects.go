@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -74,24 +74,10 @@ func (c *Cluster) registerNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	before := node.DeepCopy()
-	node.Status = nodeStatus(metav1.Now())
+	before, now := node.DeepCopy(), metav1.Now()
+	node.Status = corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Registered", Message: "registered by hand: there is no kubelet",
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}}}
 	return c.Client.Status().Patch(ctx, node, client.MergeFrom(before))
-}
-
-func nodeStatus(now metav1.Time) corev1.NodeStatus {
-	resources := corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("8"),
-		corev1.ResourceMemory: resource.MustParse("32Gi"),
-		corev1.ResourcePods:   resource.MustParse("110"),
-	}
-	return corev1.NodeStatus{
-		Capacity:    resources,
-		Allocatable: resources,
-		Conditions: []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue,
-			Reason: "Registered", Message: "registered by hand: there is no kubelet",
-			LastHeartbeatTime: now, LastTransitionTime: now,
-		}},
-	}
 }

@@ -25,13 +25,13 @@ const (
 // Program is one of Stowage's own programs as a child of this one. It can be
 // started again after it ended. It never outlives this process.
 type Program struct {
-	Name    string
+	Name string
+	// LogFile is where all its runs log to.
 	LogFile string
 
-	path      string
-	arguments []string
-	// environment is added to this process's own.
-	environment []string
+	path        string
+	arguments   []string
+	environment []string // in addition to this process's own
 	probe       string
 	cgroup      string
 
@@ -56,8 +56,9 @@ type ProgramOptions struct {
 	Probe string
 	// Ready is the URL that answers once it is ready, of a program that has no flag
 	// for probes.
-	Ready       string
-	Arguments   []string
+	Ready     string
+	Arguments []string
+	// Environment is added to this process's own.
 	Environment []string
 	// Cgroup is the folder of a cgroup of version 2 in which it runs. Empty: that of this
 	// process.

@@ -80,7 +80,6 @@ func (f Folder) ControlPlane() string { return filepath.Join(f.root, "cluster") 
 
 func (f Folder) disks() string { return filepath.Join(f.root, "disks") }
 
-// caches is where libraries keep what they like.
 func (f Folder) caches() string { return filepath.Join(f.root, "caches") }
 
 func (f Folder) keepLogs() error {

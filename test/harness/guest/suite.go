@@ -33,10 +33,12 @@ const (
 
 // Suite is an end-to-end test that is a Ginkgo suite.
 type Suite struct {
+	// Name is that of its folder and its reports.
 	Name string
 	// Processes is how many run specs at once. 0: one.
 	Processes int
-	Timeout   time.Duration
+	// Timeout is how long all of it may take.
+	Timeout time.Duration
 	// Services are what its nodes serve, beside what every node does. It is called on each
 	// node.
 	Services func() ([]any, error)

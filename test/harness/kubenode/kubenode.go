@@ -36,13 +36,16 @@ type Settings struct {
 	// SharedKernel says that others live with the same kernel, which is not the node's
 	// to change.
 	SharedKernel bool
-	Hosts        map[string]string
+	// Hosts are the addresses of nodes, by name.
+	Hosts map[string]string
 	// Folders are what the node is shown where, such as /run/cloud: folders, by the path
 	// at which the node has them.
 	Folders map[string]string
+	// Modules of the kernel that are loaded first.
 	Modules []string
 	// Labels are the node's from its start, and ProviderID is its name in a cloud.
-	Labels     map[string]string
+	Labels map[string]string
+	// ProviderID is the node's name in a cloud.
 	ProviderID string
 }
 

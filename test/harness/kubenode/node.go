@@ -9,11 +9,13 @@ import (
 
 // Host is a machine that can become a node: a guest, or the machine itself.
 type Host interface {
+	// Ask has it do something.
 	Ask(ctx context.Context, method string, asked, answer any) error
 	// Address is its own in the nodes' network.
 	Address() string
 	// Path is where it has a file of the machine's.
 	Path(machine string) string
+	// Logs is where it has the folder of logs, and Disk where it has its disk.
 	Logs() string
 	Disk() (string, error)
 }

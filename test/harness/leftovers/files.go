@@ -14,7 +14,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
-// disks are mounts and loop devices, each of which may hold one of the other kind.
 func disks(folder string) (things []thing, err error) {
 	points, err := mounts(folder)
 	if err != nil {
