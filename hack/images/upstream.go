@@ -38,8 +38,8 @@ func writeStandIns(ctx context.Context, from sources, list, archive string) erro
 	}
 	all := map[name.Reference]v1.Image{}
 	built := map[string]v1.Image{}
-	for _, asked := range strings.Fields(string(content)) {
-		tag, err := name.NewTag(asked)
+	for _, reference := range strings.Fields(string(content)) {
+		tag, err := name.NewTag(reference)
 		if err != nil {
 			return fmt.Errorf("reading which images the tests ask for: %w", err)
 		}
@@ -50,7 +50,7 @@ func writeStandIns(ctx context.Context, from sources, list, archive string) erro
 		}
 		if built[which] == nil {
 			if built[which], err = makeOne(ctx, from, maker); err != nil {
-				return fmt.Errorf("making %s: %w", asked, err)
+				return fmt.Errorf("making %s: %w", reference, err)
 			}
 		}
 		all[tag] = built[which]

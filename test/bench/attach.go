@@ -167,7 +167,7 @@ func (b *testbed) attachments() (*attachments, error) {
 	return seen, nil
 }
 
-func (a *attachments) see(event watch.Event, now time.Time) sight {
+func (a *attachments) see(event watch.Event, now time.Time) change {
 	attachment, ok := event.Object.(*storagev1.VolumeAttachment)
 	if !ok {
 		return nothing
@@ -181,7 +181,7 @@ func (a *attachments) see(event watch.Event, now time.Time) sight {
 	} else {
 		a.attached[attachment.Name] = attachment.Status.Attached
 	}
-	return news
+	return progress
 }
 
 func (a *attachments) off(wanted map[string]bool) int {

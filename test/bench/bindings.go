@@ -24,7 +24,7 @@ func (w *bound) views() []view {
 
 func (w *bound) all(n int) func() bool { return func() bool { return len(w.at) >= n } }
 
-func (w *bound) seeClaim(event watch.Event, now time.Time) sight {
+func (w *bound) seeClaim(event watch.Event, now time.Time) change {
 	claim, ok := event.Object.(*corev1.PersistentVolumeClaim)
 	if ok && event.Type == watch.Modified && w.touched.IsZero() {
 		w.touched = now
@@ -36,11 +36,11 @@ func (w *bound) seeClaim(event watch.Event, now time.Time) sight {
 		return nothing
 	}
 	w.at[claim.Name] = now
-	return news
+	return progress
 }
 
 // seeVolume looks for the first binding only, and spares the machine the rest.
-func (w *bound) seeVolume(event watch.Event, now time.Time) sight {
+func (w *bound) seeVolume(event watch.Event, now time.Time) change {
 	pv, ok := event.Object.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 		return nothing

@@ -121,7 +121,7 @@ func newPodTimes() *podTimes {
 	}
 }
 
-func (t *podTimes) see(event watch.Event, now time.Time) sight {
+func (t *podTimes) see(event watch.Event, now time.Time) change {
 	pod, ok := event.Object.(*corev1.Pod)
 	if !ok {
 		return nothing
@@ -141,7 +141,7 @@ func (t *podTimes) see(event watch.Event, now time.Time) sight {
 	if event.Type == watch.Deleted {
 		t.went[pod.Name], t.last = now.Sub(t.left[pod.Name]), now
 	}
-	return news
+	return progress
 }
 
 func hasVolumes(pod *corev1.Pod) bool {

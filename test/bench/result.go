@@ -43,10 +43,10 @@ func (r *result) took(done int, all time.Duration) {
 
 // wrote sets what was asked of the API server; of the writes, those to some resources, or
 // all, are the work.
-func (r *result) wrote(asked requests, resources ...string) {
-	r.Requests = asked
+func (r *result) wrote(answered requests, resources ...string) {
+	r.Requests = answered
 	if r.Done > 0 {
-		writes := asked.writes()
+		writes := answered.writes()
 		r.Writes = float64(writes.total(resources...)) / float64(r.Done)
 		r.Others = float64(writes.total())/float64(r.Done) - r.Writes
 	}

@@ -21,9 +21,9 @@ func tokenOf(ctx SpecContext, name string) string {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
 	Expect(admin.Create(ctx, account)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, account)).To(Succeed()) })
-	asked := &authenticationv1.TokenRequest{}
-	Expect(admin.SubResource("token").Create(ctx, account, asked)).To(Succeed())
-	return asked.Status.Token
+	request := &authenticationv1.TokenRequest{}
+	Expect(admin.SubResource("token").Create(ctx, account, request)).To(Succeed())
+	return request.Status.Token
 }
 
 // readsMetrics binds a service account to the role that config/rbac has for readers.

@@ -65,9 +65,9 @@ var _ = Describe("With a full disk", func() {
 			}
 			Expect(notesOf(ctx, claim, "ProvisioningFailed")).To(HaveLen(1), claim.Name)
 		}
-		asked, err := askedFor(ctx)
+		request, err := askedFor(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(news).To(BeNumerically("<=", asked), "only the claims that found room have something to say")
+		Expect(news).To(BeNumerically("<=", request), "only the claims that found room have something to say")
 	})
 })
 

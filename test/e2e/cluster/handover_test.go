@@ -98,11 +98,11 @@ func (n *namespace) watched(classes ...string) *watched {
 	scenario.Step("pods on both guests write to volumes of each kind", func() error {
 		return atOnce(w.writers, (*writers).start)
 	})
-	scenario.Step("a monitored looks at claims, volumes, attachments and mounts", w.look)
+	scenario.Step("a monitor watches claims, volumes, attachments and mounts", w.begin)
 	return w
 }
 
-func (w *watched) look() error {
+func (w *watched) begin() error {
 	watching, err := client.NewWithWatch(w.cluster.Config, client.Options{Scheme: w.cluster.Client.Scheme()})
 	if err != nil {
 		return err

@@ -94,7 +94,7 @@ func (n *namespace) emptyShare() error {
 // unmounted reports whether a node has nothing mounted for a CSI driver.
 func (n *namespace) unmounted(node *kubenode.Node) error {
 	var mounts []string
-	err := node.Host.Ask(n.ctx, "Files.Mounts", "/var/lib/kubelet", &mounts)
+	err := node.Host.Call(n.ctx, "Files.Mounts", "/var/lib/kubelet", &mounts)
 	mounts = slices.DeleteFunc(mounts, func(mount string) bool {
 		return !strings.Contains(mount, "kubernetes.io~csi") && !strings.Contains(mount, "kubernetes.io/csi")
 	})

@@ -11,8 +11,8 @@ import (
 
 // Mounts looks at a node's mounts, for as many as ask it to.
 type Mounts struct {
-	mu    sync.Mutex
-	looks map[string]*look
+	mu      sync.Mutex
+	watches map[string]*mountWatch
 }
 
 // Below is what a caller, of a name of its own, has watched: these paths, and all below them.
@@ -22,21 +22,21 @@ type Below struct {
 }
 
 // Begin begins to watch, and returns how much is mounted.
-func (m *Mounts) Begin(asked Below, count *int) error {
+func (m *Mounts) Begin(request Below, count *int) error {
 	ctx, stop := context.WithCancel(context.Background()) // a call has none: it ends with End
-	before, err := mountedBelow(asked.Paths)
+	before, err := mountedBelow(request.Paths)
 	if err != nil {
 		stop()
 		return err
 	}
 	*count = len(before)
-	l := &look{paths: asked.Paths, before: before, stop: stop}
+	l := &mountWatch{paths: request.Paths, before: before, stop: stop}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.looks == nil {
-		m.looks = map[string]*look{}
+	if m.watches == nil {
+		m.watches = map[string]*mountWatch{}
 	}
-	m.looks[asked.Name] = l
+	m.watches[request.Name] = l
 	go func() {
 		if err := mount.Watch(ctx, l.again); err != nil {
 			l.record(err.Error())
@@ -48,7 +48,7 @@ func (m *Mounts) Begin(asked Below, count *int) error {
 // End ends that, and returns what changed meanwhile.
 func (m *Mounts) End(name string, changes *[]string) error {
 	m.mu.Lock()
-	l := m.looks[name]
+	l := m.watches[name]
 	m.mu.Unlock()
 	if l == nil {
 		return fmt.Errorf("no watch is called %s", name)
@@ -61,8 +61,8 @@ func (m *Mounts) End(name string, changes *[]string) error {
 	return nil
 }
 
-// look is at what was mounted when it began, at some paths and below them.
-type look struct {
+// mountWatch is at what was mounted when it began, at some paths and below them.
+type mountWatch struct {
 	paths, before []string
 	stop          context.CancelFunc
 
@@ -71,7 +71,7 @@ type look struct {
 }
 
 // again records what changed since the beginning, also if it is put right a moment later.
-func (l *look) again() {
+func (l *mountWatch) again() {
 	now, err := mountedBelow(l.paths)
 	if err != nil {
 		l.record(err.Error())
@@ -89,7 +89,7 @@ func (l *look) again() {
 	}
 }
 
-func (l *look) record(what string) {
+func (l *mountWatch) record(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !slices.Contains(l.changes, what) {

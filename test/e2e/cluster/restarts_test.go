@@ -74,7 +74,7 @@ func agentRestarts(n *namespace) {
 			return err
 		}
 		restarts = agent.Status.ContainerStatuses[0].RestartCount
-		return node.Host.Ask(n.ctx, "Signals.Kill", agentProgram, &guest.Nothing{})
+		return node.Host.Call(n.ctx, "Signals.Kill", agentProgram, &guest.Nothing{})
 	})
 	scenario.Step("again a pod that comes now runs soon", func() error { return n.comesAndGoes("second") })
 	n.Soon("the kubelet has started the agent again", func() error {

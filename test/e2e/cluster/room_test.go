@@ -27,7 +27,7 @@ func room(n *namespace) {
 			if node.Name == node2 {
 				disk.Size = 256 << 20
 			}
-			return node.Host.Ask(n.ctx, "Disks.Mount", disk, &guest.Nothing{})
+			return node.Host.Call(n.ctx, "Disks.Mount", disk, &guest.Nothing{})
 		})
 		return errors.Join(err, n.create(made))
 	})

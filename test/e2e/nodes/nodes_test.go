@@ -75,7 +75,7 @@ func propagated(s *spec) {
 	scenario.Step("and a folder of the machine's that they are shown", func() error {
 		return s.Each(func(node *kubenode.Node) error {
 			var names []string
-			err := node.Host.Ask(s.ctx, "Files.List", shown, &names)
+			err := node.Host.Call(s.ctx, "Files.List", shown, &names)
 			if err == nil && !slices.Contains(names, "node1-kubelet.log") {
 				err = fmt.Errorf("%s has %q there", node.Name, names)
 			}
@@ -96,7 +96,7 @@ func propagated(s *spec) {
 func (s *spec) mounted(path string, want int) error {
 	return s.Each(func(node *kubenode.Node) error {
 		var got []string
-		err := node.Host.Ask(s.ctx, "Files.Mounts", path, &got)
+		err := node.Host.Call(s.ctx, "Files.Mounts", path, &got)
 		if err == nil && len(got) != want {
 			err = fmt.Errorf("%s has %d mounts at %s, not %d: %q", node.Name, len(got), path, want, got)
 		}

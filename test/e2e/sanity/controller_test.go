@@ -63,10 +63,10 @@ func newController(options controllerOptions) *controller {
 }
 
 // oneAtATime serves each call alone, which is enough for a test.
-func (s *controller) oneAtATime(ctx context.Context, asked any, _ *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
+func (s *controller) oneAtATime(ctx context.Context, req any, _ *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return serve(ctx, asked)
+	return serve(ctx, req)
 }
 
 // left is what was made and not removed: handles, in order.

@@ -150,8 +150,8 @@ func (p Plan) config(endpoint string) sanity.TestConfig {
 // withController adds to what the node's plug-in says of itself that there is a
 // Controller service: the node's, truly, says that it has none, and csi-sanity would
 // leave out what needs volumes.
-func withController(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	err := call(ctx, method, asked, answer, conn, options...)
+func withController(ctx context.Context, method string, req, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := call(ctx, method, req, answer, conn, options...)
 	if plugin, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
 		plugin.Capabilities = append(plugin.Capabilities, serviceCapability())
 	}

@@ -63,7 +63,7 @@ func describe() {
 		total := Outcome{}
 		BeforeAll(func(ctx SpecContext) {
 			s.start(ctx, guest.SuiteFolder())
-			s.runLanes(context.WithoutCancel(ctx))
+			s.runQueues(context.WithoutCancel(ctx))
 		}, NodeTimeout(startTimeout))
 		for _, one := range subjects() {
 			It("passes for "+one.Name, SpecTimeout(specTimeout), func(ctx SpecContext) {

@@ -40,13 +40,13 @@ func DumpText(w io.Writer, heading, text string) { fmt.Fprintf(w, "\n--- %s\n%s\
 
 func (n *Node) dump(ctx context.Context, w io.Writer) {
 	var mounts []string
-	if err := n.Ask(ctx, "Files.Mounts", AgentRoot, &mounts); err != nil {
+	if err := n.Call(ctx, "Files.Mounts", AgentRoot, &mounts); err != nil {
 		DumpText(w, n.Name, err.Error())
 		return
 	}
 	DumpText(w, "mounts of "+n.Name, strings.Join(mounts, "\n"))
 	var stuck string
-	if n.Ask(ctx, "Processes.Stuck", Nothing{}, &stuck) == nil && stuck != "" {
+	if n.Call(ctx, "Processes.Stuck", Nothing{}, &stuck) == nil && stuck != "" {
 		DumpText(w, "what processes of "+n.Name+" wait for", stuck)
 	}
 }

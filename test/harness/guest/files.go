@@ -17,12 +17,12 @@ type Files struct{}
 type File struct{ Path, Content string }
 
 // Write writes a file, and makes sure that it is stored.
-func (Files) Write(asked File, _ *Nothing) error {
-	file, err := os.Create(asked.Path)
+func (Files) Write(request File, _ *Nothing) error {
+	file, err := os.Create(request.Path)
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(asked.Content)
+	_, err = file.WriteString(request.Content)
 	return errors.Join(err, file.Sync(), file.Close())
 }
 

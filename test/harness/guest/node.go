@@ -186,20 +186,20 @@ func (n *Node) gone() <-chan struct{} {
 	return n.guest.Gone()
 }
 
-// Ask has a node do something: a method of one of its services, such as Files.Read.
-func (n *Node) Ask(ctx context.Context, method string, asked, answer any) error {
-	return n.AskWithin(ctx, scenario.Patience, method, asked, answer)
+// Call has a node do something: a method of one of its services, such as Files.Read.
+func (n *Node) Call(ctx context.Context, method string, request, answer any) error {
+	return n.CallWithin(ctx, scenario.Patience, method, request, answer)
 }
 
-// AskWithin is Ask for what may take longer than most does.
-func (n *Node) AskWithin(ctx context.Context, patience time.Duration, method string, asked, answer any) error {
+// CallWithin is Call for what may take longer than most does.
+func (n *Node) CallWithin(ctx context.Context, patience time.Duration, method string, request, answer any) error {
 	if n.calls == nil {
 		return fmt.Errorf("asking %s, which doesn't run", n.Name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
-	case call := <-n.calls.Go(method, asked, answer, make(chan *rpc.Call, 1)).Done:
+	case call := <-n.calls.Go(method, request, answer, make(chan *rpc.Call, 1)).Done:
 		return call.Error
 	case <-n.gone():
 		return fmt.Errorf("asking %s for %s: its kernel ended", n.Name, method)

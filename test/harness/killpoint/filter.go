@@ -54,11 +54,11 @@ func always(calls ...uint32) []rule {
 
 // isStep reports whether a watched call is a step. Most of what is written goes to sockets
 // and to the program's own descriptors.
-func isStep(asked notification) bool {
-	if asked.Call != unix.SYS_WRITE && asked.Call != unix.SYS_PWRITE64 {
+func isStep(call notification) bool {
+	if call.Call != unix.SYS_WRITE && call.Call != unix.SYS_PWRITE64 {
 		return true
 	}
-	file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", asked.Thread, asked.Arguments[0]))
+	file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", call.Thread, call.Arguments[0]))
 	return err == nil && strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "/dev/null")
 }
 

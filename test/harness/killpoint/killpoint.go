@@ -86,14 +86,14 @@ func (w *watched) start() {
 // follow lets one step after the other be done, until no watched process is left.
 func (w *watched) follow() error {
 	for {
-		asked, err := receive(w.listener)
+		call, err := receive(w.listener)
 		switch {
 		case errors.Is(err, errNoProcess):
 			return nil
 		case err != nil:
 			return err
 		}
-		if !w.killed && asked.Thread != w.thread && isStep(asked) {
+		if !w.killed && call.Thread != w.thread && isStep(call) {
 			// The first may come before Start has returned.
 			<-w.started
 			w.steps++
@@ -101,7 +101,7 @@ func (w *watched) follow() error {
 				w.kill()
 			}
 		}
-		if err := proceed(w.listener, asked); err != nil {
+		if err := proceed(w.listener, call); err != nil {
 			return err
 		}
 	}

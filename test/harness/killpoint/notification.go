@@ -38,11 +38,11 @@ func receive(listener int) (notification, error) {
 		}
 		switch {
 		case ready[0].Revents&unix.POLLIN != 0:
-			asked := notification{}
-			err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&asked))
+			call := notification{}
+			err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&call))
 			// ENOENT: the process that made the call is gone.
 			if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINTR) {
-				return asked, err
+				return call, err
 			}
 		case ready[0].Revents != 0:
 			return notification{}, errNoProcess
@@ -51,8 +51,8 @@ func receive(listener int) (notification, error) {
 }
 
 // proceed has the kernel carry out a call. The process that made it may be gone.
-func proceed(listener int, asked notification) error {
-	reply := answer{ID: asked.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+func proceed(listener int, call notification) error {
+	reply := answer{ID: call.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply))
 	if errors.Is(err, unix.ENOENT) {
 		return nil

@@ -9,8 +9,8 @@ import (
 
 // Host is a machine that can become a node: a guest, or the machine itself.
 type Host interface {
-	// Ask has it do something.
-	Ask(ctx context.Context, method string, asked, answer any) error
+	// Call has it do something.
+	Call(ctx context.Context, method string, request, answer any) error
 	// Address is its own in the nodes' network.
 	Address() string
 	// Path is where it has a file of the machine's.
@@ -134,8 +134,8 @@ func (n *Node) Tag(ctx context.Context, image, as string) error {
 // Do ends or starts a program of the node's. Containers go on.
 func (n *Node) Do(ctx context.Context, what Control) error { return n.ask(ctx, "Control", what) }
 
-func (n *Node) ask(ctx context.Context, method string, asked any) error {
-	if err := n.Host.Ask(ctx, "Kubernetes."+method, asked, &guest.Nothing{}); err != nil {
+func (n *Node) ask(ctx context.Context, method string, request any) error {
+	if err := n.Host.Call(ctx, "Kubernetes."+method, request, &guest.Nothing{}); err != nil {
 		return fmt.Errorf("%s on %s: %w", method, n.Name, err)
 	}
 	return nil

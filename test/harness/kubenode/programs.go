@@ -64,8 +64,8 @@ func (k *Kubernetes) Import(archive string, _ *guest.Nothing) error {
 type Tagging struct{ Image, As string }
 
 // Tag gives an image a further name.
-func (k *Kubernetes) Tag(asked Tagging, _ *guest.Nothing) error {
-	return ctr(context.Background(), "images", "tag", "--force", asked.Image, asked.As)
+func (k *Kubernetes) Tag(request Tagging, _ *guest.Nothing) error {
+	return ctr(context.Background(), "images", "tag", "--force", request.Image, request.As)
 }
 
 func ctr(ctx context.Context, arguments ...string) error {
