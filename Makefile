@@ -233,8 +233,8 @@ install: bin/kustomize ## Install the CRDs.
 	bin/kustomize build config/crd | $(KUBECTL) apply --server-side -f -
 
 .PHONY: uninstall
-uninstall: bin/kustomize ## Remove the CRDs, once no StorageBackend and no LocalVolume is left.
-	@left=$$($(KUBECTL) get storagebackends,localvolumes -o name --ignore-not-found 2>/dev/null || true); \
+uninstall: bin/kustomize ## Remove the CRDs, once no StorageBackend and no NodeVolume is left.
+	@left=$$($(KUBECTL) get storagebackends,nodevolumes -o name --ignore-not-found 2>/dev/null || true); \
 	if [[ -n $$left ]]; then \
 		echo "These are still there. Delete the claims that use them, then them:"; echo "$$left"; exit 1; \
 	fi

@@ -155,8 +155,8 @@ func indexed(object runtime.Object, field string) []string {
 			return index.NodeOfIndexedPod(typed)
 		}
 		return index.ClaimsOf(typed)
-	case *stowagev1alpha1.LocalVolume:
-		return index.NodeOfLocalVolume(typed)
+	case *stowagev1alpha1.NodeVolume:
+		return index.NodeOfNodeVolume(typed)
 	case *storagev1.VolumeAttachment:
 		return map[string]func(client.Object) []string{
 			index.AttachmentsByVolume: index.AttachmentVolume, index.AttachmentsByNode: index.AttachmentNode,

@@ -39,8 +39,8 @@ func (j *janitor) settle() {
 func (j *janitor) act() bool {
 	GinkgoHelper()
 	acted := false
-	for _, object := range j.w.all(&stowagev1alpha1.LocalRecyclingList{}) {
-		recycling := object.(*stowagev1alpha1.LocalRecycling)
+	for _, object := range j.w.all(&stowagev1alpha1.NodeRecyclingList{}) {
+		recycling := object.(*stowagev1alpha1.NodeRecycling)
 		before := recycling.DeepCopy()
 		j.serve(recycling)
 		if !isSaid(before, recycling) {
@@ -51,8 +51,8 @@ func (j *janitor) act() bool {
 	return acted
 }
 
-func isSaid(before, after *stowagev1alpha1.LocalRecycling) bool {
-	find := func(of *stowagev1alpha1.LocalRecycling) metav1.Condition {
+func isSaid(before, after *stowagev1alpha1.NodeRecycling) bool {
+	find := func(of *stowagev1alpha1.NodeRecycling) metav1.Condition {
 		if found := meta.FindStatusCondition(of.Status.Conditions, stowagev1alpha1.EmptiedCondition); found != nil {
 			return *found
 		}
@@ -61,7 +61,7 @@ func isSaid(before, after *stowagev1alpha1.LocalRecycling) bool {
 	return before.Status.Asking == after.Status.Asking && find(before).Reason == find(after).Reason
 }
 
-func (j *janitor) serve(recycling *stowagev1alpha1.LocalRecycling) {
+func (j *janitor) serve(recycling *stowagev1alpha1.NodeRecycling) {
 	emptied := metav1.Condition{Type: stowagev1alpha1.EmptiedCondition, Status: metav1.ConditionFalse, Reason: stowagev1alpha1.ReasonPending}
 	switch {
 	case meta.IsStatusConditionTrue(recycling.Status.Conditions, stowagev1alpha1.EmptiedCondition):

@@ -31,7 +31,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 
 				expectPhase(w, pv, corev1.VolumeAvailable)
 				Expect(agent.files).To(BeEmpty())
-				Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
+				Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 			})
 		}
 	}
@@ -86,7 +86,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 
 		w.settle()
 
-		Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
+		Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 	})
 
 	It("takes no earlier answer for one to what was written to the volume since", func() {
@@ -112,7 +112,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })
 		w.delete(pv)
 		w.settle()
-		Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
+		Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 	})
 
 	DescribeTable("by another leader leaves what the next claim wrote, when the first is late",
@@ -143,7 +143,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 			Expect(late.do).To(BeNil())
 			Expect(agent.files).To(HaveKeyWithValue(scratch, "of the next claim"))
 			expectBound(w, Claim(ClaimNamed("next")), pv)
-			Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
+			Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 		},
 		Entry("to ask the agent", false, 1),
 		Entry("to approve", true, 2),

@@ -20,7 +20,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		expectPhase(w, pv, corev1.VolumeAvailable)
 		Expect(pv.Spec.ClaimRef).To(BeNil())
 		Expect(agent.files).To(BeEmpty())
-		Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
+		Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 		Expect(tellingOf(w.told(), "VolumeRecycled")).To(HaveLen(1))
 
 		next := Claim(ClaimNamed("next"), InClass(""))
@@ -88,7 +88,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 			Expect(pv.Status.Message).To(And(ContainSubstring(message), ContainSubstring("remove its data by hand, then take spec.claimRef off")))
 			Expect(tellingOf(w.told(), "VolumeFailedRecycle")).To(HaveLen(1))
 			Expect(agent.files).To(HaveKey(scratch))
-			Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
+			Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 		},
 		Entry("when it isn't tied to a node", made(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }), "doesn't tie the volume to one node"),
 		Entry("when it is tied to a zone", made(func(pv *corev1.PersistentVolume) {
@@ -112,7 +112,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeFailed)
 		Expect(pv.Status.Message).To(ContainSubstring("the agent of node n1 doesn't empty it: as told by the agent"))
-		Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
+		Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 	})
 
 	It("waits while the directory is in use, and tells once", func() {

@@ -105,13 +105,13 @@ var _ = Describe("Of what happens to claims", func() {
 		Entry("but by a volume", AskingFor("v"), 1),
 	)
 
-	It("a LocalVolume wakes its claim once its node's agent said something of it", func(ctx SpecContext) {
-		made := &stowagev1alpha1.LocalVolume{Spec: stowagev1alpha1.LocalVolumeSpec{ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "default", Name: "data"}}}
-		Expect(w.claims.ClaimOfLocalVolume(ctx, made)).To(BeEmpty())
+	It("a NodeVolume wakes its claim once its node's agent said something of it", func(ctx SpecContext) {
+		made := &stowagev1alpha1.NodeVolume{Spec: stowagev1alpha1.NodeVolumeSpec{ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "default", Name: "data"}}}
+		Expect(w.claims.ClaimOfNodeVolume(ctx, made)).To(BeEmpty())
 		made.Status.Conditions = []metav1.Condition{{Type: stowagev1alpha1.ProvisionedCondition}}
-		Expect(w.claims.ClaimOfLocalVolume(ctx, made)).To(HaveLen(1))
+		Expect(w.claims.ClaimOfNodeVolume(ctx, made)).To(HaveLen(1))
 		made.Status.Conditions, made.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
-		Expect(w.claims.ClaimOfLocalVolume(ctx, made)).To(HaveLen(1))
+		Expect(w.claims.ClaimOfNodeVolume(ctx, made)).To(HaveLen(1))
 	})
 
 	It("a claim that begins to wait while others are about to look again looks again too", func(ctx SpecContext) {

@@ -6,7 +6,7 @@
 //	volumeattachment        attach and detach, and compare with what backends say is attached
 //	node                    decide which volumes a node gets and gives up
 //	storagebackend          probe backends, keep their StorageClasses; audit: orphans, lost volumes
-//	localvolume             LocalDisks and their free space, LocalVolumes without a node
+//	nodevolume              NodeDisks and their free space, NodeVolumes without a node
 //	ephemeral               make the claims of generic ephemeral volumes
 //	volumeattributesclass   protect VolumeAttributesClasses in use
 //
@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/ephemeral"
-	"github.com/stowage-dev/stowage/controllers/localvolume"
 	"github.com/stowage-dev/stowage/controllers/node"
+	"github.com/stowage-dev/stowage/controllers/nodevolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -97,9 +97,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		persistentvolume.New(deps, claims.Index),
 		storagebackend.New(deps),
 		audit.New(deps),
-		localvolume.NewDiskReconciler(deps),
-		localvolume.New(deps),
-		localvolume.NewAdopter(deps),
+		nodevolume.NewDiskReconciler(deps),
+		nodevolume.New(deps),
+		nodevolume.NewAdopter(deps),
 		volumeattachment.New(deps),
 		comparison.New(deps),
 	}

@@ -329,7 +329,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		Entry("a volume of policy Retain", Volume("v", inBackend("disks")),
 			"volume v, whose policy keeps its data: delete its claim, and then the volume"),
 		Entry("the record of a volume on a node", record("pvc-1", "disks"),
-			"LocalVolume pvc-1, which no volume uses: delete it and set its spec.removeData"),
+			"NodeVolume pvc-1, which no volume uses: delete it and set its spec.removeData"),
 	)
 
 	It("is no error when the cache still shows it after it is gone, and gets no class", func() {
@@ -405,10 +405,10 @@ func inBackend(name string) func(*corev1.PersistentVolume) {
 }
 
 // record is the record of a volume on a node, for which there is no volume object.
-func record(name, backend string) *stowagev1alpha1.LocalVolume {
-	return &stowagev1alpha1.LocalVolume{
+func record(name, backend string) *stowagev1alpha1.NodeVolume {
+	return &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: stowagev1alpha1.LocalVolumeSpec{
+		Spec: stowagev1alpha1.NodeVolumeSpec{
 			NodeName: "node-1", Backend: backend, Path: "/var/lib/stowage/disks",
 			Capacity: Volume(name).Spec.Capacity[corev1.ResourceStorage],
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: Namespace, Name: "data", UID: "1"},

@@ -16,7 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/ephemeral"
-	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/controllers/nodevolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
@@ -69,12 +69,12 @@ type world struct {
 	pods     *ephemeral.Reconciler
 	classes  *volumeattributesclass.Reconciler
 	// disks, locals and adopts run only in specs that are about them.
-	disks *localvolume.DiskReconciler
+	disks *nodevolume.DiskReconciler
 	// attachments run over what of theirs there is.
 	attachments *volumeattachment.Reconciler
 	comparisons *comparison.Comparer
-	locals      *localvolume.Reconciler
-	adopts      *localvolume.Adopter
+	locals      *nodevolume.Reconciler
+	adopts      *nodevolume.Adopter
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -103,9 +103,9 @@ func (w *world) restart() {
 	w.pods = ephemeral.New(w.dependencies(w.views.pods))
 	w.classes = volumeattributesclass.New(w.dependencies(w.views.classes))
 	w.backends = storagebackend.New(w.dependencies(w.views.backends))
-	w.disks = localvolume.NewDiskReconciler(w.dependencies(w.views.disks))
-	w.locals = localvolume.New(w.dependencies(w.views.locals))
-	w.adopts = localvolume.NewAdopter(w.dependencies(w.views.adopts))
+	w.disks = nodevolume.NewDiskReconciler(w.dependencies(w.views.disks))
+	w.locals = nodevolume.New(w.dependencies(w.views.locals))
+	w.adopts = nodevolume.NewAdopter(w.dependencies(w.views.adopts))
 	w.attachments = volumeattachment.New(w.dependencies(w.views.attachments))
 	w.comparisons = comparison.New(w.dependencies(w.views.comparisons))
 	w.audits = audit.New(w.dependencies(w.views.audits))
@@ -181,7 +181,7 @@ func (w *world) round() error {
 		_, err := w.volumes.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
-	for _, object := range w.all(&stowagev1alpha1.LocalRecyclingList{}) {
+	for _, object := range w.all(&stowagev1alpha1.NodeRecyclingList{}) {
 		_, err := w.volumes.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
@@ -264,8 +264,8 @@ func (w *world) empty() {
 	w.faults = nil
 	for _, list := range []client.ObjectList{
 		&storagev1.VolumeAttachmentList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
-		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.LocalVolumeList{}, &stowagev1alpha1.LocalRecyclingList{},
-		&stowagev1alpha1.LocalDiskList{}, &storagev1.CSIStorageCapacityList{},
+		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeVolumeList{}, &stowagev1alpha1.NodeRecyclingList{},
+		&stowagev1alpha1.NodeDiskList{}, &storagev1.CSIStorageCapacityList{},
 		&storagev1.StorageClassList{}, &storagev1.VolumeAttributesClassList{},
 	} {
 		for _, object := range w.all(list) {

@@ -46,13 +46,13 @@ var _ = Describe("kubectl get", func() {
 		}))
 	})
 
-	It("shows a LocalVolume's node, backend, capacity, layout, readiness and health", func(ctx SpecContext) {
-		name := created(ctx, "LocalVolume", volume()).GetName()
-		setStatus(ctx, &stowagev1alpha1.LocalVolume{}, name, `{"status": {"capacity": "1Gi", "used": "100Mi", "conditions": [
+	It("shows a NodeVolume's node, backend, capacity, layout, readiness and health", func(ctx SpecContext) {
+		name := created(ctx, "NodeVolume", volume()).GetName()
+		setStatus(ctx, &stowagev1alpha1.NodeVolume{}, name, `{"status": {"capacity": "1Gi", "used": "100Mi", "conditions": [
 			{"type": "Ready", "status": "False", "reason": "Lost", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"},
 			{"type": "Healthy", "status": "False", "reason": "Lost", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 
-		Expect(shown(ctx, "localvolumes", name)).To(MatchAllKeys(Keys{
+		Expect(shown(ctx, "nodevolumes", name)).To(MatchAllKeys(Keys{
 			"Name": Equal(name), "Node": Equal("node-a"), "Backend": Equal("fast"), "Capacity": Equal("1Gi"),
 			"Used": Equal("100Mi"), "Layout": Equal("Directory"), "Ready": Equal("False"), "Healthy": Equal("False"), "Age": Not(BeEmpty()),
 		}))

@@ -14,31 +14,31 @@ const (
 	StorageClassReadyCondition = "StorageClassReady"
 )
 
-// ProvisionedCondition of a LocalVolume turns True when the volume was made on
+// ProvisionedCondition of a NodeVolume turns True when the volume was made on
 // its node's disk and stays True from then on: a volume that was provisioned and
 // is not there any more is lost, and is never made again.
-// A LocalVolume also has ReadyCondition.
+// A NodeVolume also has ReadyCondition.
 const ProvisionedCondition = "Provisioned"
 
-// GrantedCondition of a LocalVolume that was made is True where it was given the
+// GrantedCondition of a NodeVolume that was made is True where it was given the
 // capacity that spec.capacity asks for, and else tells why it wasn't.
 const GrantedCondition = "Granted"
 
-// HealthyCondition of a LocalVolume that was made is False while something is wrong
+// HealthyCondition of a NodeVolume that was made is False while something is wrong
 // with it that pods notice, or soon will. Its message tells of all that is wrong, its
 // reason of the gravest. When it changes, that is told of on the claim.
 const HealthyCondition = "Healthy"
 
-// NodeGoneCondition of a LocalVolume that is to be removed is True while its node
+// NodeGoneCondition of a NodeVolume that is to be removed is True while its node
 // isn't part of the cluster, since when it was found to be gone. Written by the
 // manager.
 const NodeGoneCondition = "NodeGone"
 
-// HasRoomCondition of a LocalDisk is True while volumes can be given some of it.
-// A LocalDisk also has ReadyCondition: volumes can be made on it, if it has room.
+// HasRoomCondition of a NodeDisk is True while volumes can be given some of it.
+// A NodeDisk also has ReadyCondition: volumes can be made on it, if it has room.
 const HasRoomCondition = "HasRoom"
 
-// EmptiedCondition of a LocalRecycling turns True when nothing is left in the
+// EmptiedCondition of a NodeRecycling turns True when nothing is left in the
 // directory, and stays True from then on.
 const EmptiedCondition = "Emptied"
 
@@ -105,7 +105,7 @@ const (
 	ReasonVolumeNearlyFull = "VolumeNearlyFull"
 )
 
-// Reasons of a LocalDisk's conditions, beside those above.
+// Reasons of a NodeDisk's conditions, beside those above.
 const (
 	// ReasonDiskMissing: the disk isn't there that the volumes were made on.
 	ReasonDiskMissing = "DiskMissing"

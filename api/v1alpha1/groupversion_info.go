@@ -1,7 +1,7 @@
 // Package v1alpha1 is Stowage's API: the StorageBackend that an administrator
-// writes, the LocalVolume by which the manager asks one node's agent to make or
-// remove a volume, the LocalRecycling by which it asks to have one emptied, and the
-// LocalDisk by which that agent says what room it has.
+// writes, the NodeVolume by which the manager asks one node's agent to make or
+// remove a volume, the NodeRecycling by which it asks to have one emptied, and the
+// NodeDisk by which that agent says what room it has.
 //
 // It holds types, markers and names; it has no logic, and it imports nothing
 // but apimachinery and k8s.io/api, so that any client can use it.
@@ -23,9 +23,9 @@ var GroupVersion = schema.GroupVersion{Group: "stowage.dev", Version: "v1alpha1"
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&StorageBackend{}, &StorageBackendList{},
-		&LocalVolume{}, &LocalVolumeList{},
-		&LocalDisk{}, &LocalDiskList{},
-		&LocalRecycling{}, &LocalRecyclingList{},
+		&NodeVolume{}, &NodeVolumeList{},
+		&NodeDisk{}, &NodeDiskList{},
+		&NodeRecycling{}, &NodeRecyclingList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

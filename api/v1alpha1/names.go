@@ -15,10 +15,10 @@ const (
 const TopologyNodeLabel = "topology.stowage.dev/node"
 
 // BackendLabel is the label that Stowage's own objects (StorageClasses,
-// LocalVolumes, volumes) carry: the name of the StorageBackend they belong to.
+// NodeVolumes, volumes) carry: the name of the StorageBackend they belong to.
 const BackendLabel = "stowage.dev/backend"
 
-// RetainedLabel is on LocalVolumes whose data a person wants to keep though no volume
+// RetainedLabel is on NodeVolumes whose data a person wants to keep though no volume
 // object records it. No audit removes them.
 const RetainedLabel = "stowage.dev/retained"
 
@@ -32,8 +32,8 @@ const (
 	// ReclaimFinalizer keeps a volume object until its storage is gone from
 	// the backend, or was left there on purpose.
 	ReclaimFinalizer = "stowage.dev/reclaim"
-	// LocalVolumeFinalizer keeps a LocalVolume until it is gone from the disk.
-	LocalVolumeFinalizer = "stowage.dev/local-volume"
+	// NodeVolumeFinalizer keeps a NodeVolume until it is gone from the disk.
+	NodeVolumeFinalizer = "stowage.dev/node-volume"
 )
 
 // ProvisioningAnnotation of a claim says what Stowage is provisioning for it:

@@ -286,7 +286,7 @@ type Orphan struct {
 	// +optional
 	ClaimUID types.UID `json:"claimUID,omitempty"`
 	// nodeName is the node on whose disk it was found, of a volume without a
-	// LocalVolume (local backend). Such a volume is never removed.
+	// NodeVolume (local backend). Such a volume is never removed.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 	// since is when an audit first found it; every one since then did.

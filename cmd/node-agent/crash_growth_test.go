@@ -22,7 +22,7 @@ import (
 type growing struct {
 	*process
 	api   client.Client
-	local *stowagev1alpha1.LocalVolume
+	local *stowagev1alpha1.NodeVolume
 	claim *corev1.PersistentVolumeClaim
 	bytes int64
 }
@@ -52,18 +52,18 @@ func newGrowth(t *testing.T) *growing {
 	// soon, and not every minute.
 	g.claim = g.createClaim(t, "data", corev1.PersistentVolumeFilesystem, most)
 	g.claim.Spec.Resources.Requests = storage(g.bytes)
-	g.local = &stowagev1alpha1.LocalVolume{
+	g.local = &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(g.claim.UID)},
-		Spec: stowagev1alpha1.LocalVolumeSpec{
+		Spec: stowagev1alpha1.NodeVolumeSpec{
 			NodeName: "n1", Backend: "fast", Path: stowagev1alpha1.AbsolutePath(filepath.Join(filepath.Dir(g.root), "base")),
 			Capacity: *resource.NewQuantity(g.bytes, resource.BinarySI), VolumeMode: corev1.PersistentVolumeFilesystem,
 			Layout: stowagev1alpha1.LayoutImage, FSType: "xfs", Allocation: stowagev1alpha1.AllocationSparse,
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "default", Name: "data", UID: g.claim.UID},
 		},
 	}
-	disk := &stowagev1alpha1.LocalDisk{
+	disk := &stowagev1alpha1.NodeDisk{
 		ObjectMeta: metav1.ObjectMeta{Name: g.local.Spec.Backend + ".n1"},
-		Spec:       stowagev1alpha1.LocalDiskSpec{NodeName: "n1", Backend: g.local.Spec.Backend, Path: g.local.Spec.Path},
+		Spec:       stowagev1alpha1.NodeDiskSpec{NodeName: "n1", Backend: g.local.Spec.Backend, Path: g.local.Spec.Path},
 	}
 	for _, object := range []client.Object{disk, g.local} {
 		if err := g.api.Create(t.Context(), object); err != nil {
@@ -163,7 +163,7 @@ func TestTheGrowthOfStorageWakesWhatGrowsItsFileSystem(t *testing.T) {
 	g.awaitGrown(t)
 }
 
-func TestTheLossOfALocalVolumeIsToldOnItsPod(t *testing.T) {
+func TestTheLossOfANodeVolumeIsToldOnItsPod(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	g := newGrowth(t)
 	if err := os.Remove(g.image()); err != nil {

@@ -73,7 +73,7 @@ func startServer(t *testing.T) *serverForTest {
 			t.Error(err)
 		}
 	})
-	// system:masters stands for the rights to LocalVolumes, which come from RBAC.
+	// system:masters stands for the rights to NodeVolumes, which come from RBAC.
 	kubeconfig, err := server.Kubeconfig("system:node:n1", "system:nodes", "system:masters")
 	if err != nil {
 		t.Fatal(err)

@@ -38,10 +38,10 @@ func newManager(options *options) (ctrl.Manager, error) {
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: ofThisNode,
 			// For what the manager says is attached to it.
-			&corev1.Node{}:                    {Field: fields.OneTermEqualSelector("metadata.name", options.nodeName)},
-			&stowagev1alpha1.LocalVolume{}:    ofThisNode,
-			&stowagev1alpha1.LocalDisk{}:      ofThisNode,
-			&stowagev1alpha1.LocalRecycling{}: ofThisNode,
+			&corev1.Node{}:                   {Field: fields.OneTermEqualSelector("metadata.name", options.nodeName)},
+			&stowagev1alpha1.NodeVolume{}:    ofThisNode,
+			&stowagev1alpha1.NodeDisk{}:      ofThisNode,
+			&stowagev1alpha1.NodeRecycling{}: ofThisNode,
 		}},
 		Metrics:                options.Metrics(),
 		HealthProbeBindAddress: options.ProbeAddress,

@@ -237,13 +237,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("persistentvolume").
 		For(&corev1.PersistentVolume{}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim), builder.WithPredicates(NewTies)).
-		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeOfLocalVolume)).
+		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeOfNodeVolume)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), wake.OnlyNewSpecs()).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(reclaim.VolumeOfAttachment), builder.WithPredicates(wake.OnlyEnds)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers})
 	if r.scope == reconciler.ClusterScope {
-		building.Watches(&stowagev1alpha1.LocalRecycling{}, &handler.EnqueueRequestForObject{})
+		building.Watches(&stowagev1alpha1.NodeRecycling{}, &handler.EnqueueRequestForObject{})
 	}
 	return building.Complete(r)
 }

@@ -39,7 +39,7 @@ func (r *Reconciler) volumesOfClaim(ctx context.Context, object client.Object) [
 	return requests
 }
 
-func (r *Reconciler) volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+func (r *Reconciler) volumeOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
 	r.storage.Renew(object.GetName())
 	return []reconcile.Request{wake.Request(object)}
 }

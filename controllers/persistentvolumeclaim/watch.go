@@ -188,7 +188,7 @@ func (r *Reconciler) claimsWaitingForBackend(ctx context.Context, object client.
 // free space than before.
 func (r *Reconciler) diskEvents() handler.EventHandler {
 	enqueue := func(ctx context.Context, object client.Object, queue wake.Queue) {
-		name := object.(*stowagev1alpha1.LocalDisk).Spec.Backend
+		name := object.(*stowagev1alpha1.NodeDisk).Spec.Backend
 		r.rooms.Wake(name, queue, func() []reconcile.Request { return r.claimsOfClassesWith(ctx, name) })
 	}
 	return handler.Funcs{
@@ -256,11 +256,11 @@ func claimsOfPod(_ context.Context, object client.Object) []reconcile.Request {
 	return requests
 }
 
-// ClaimOfLocalVolume wakes the claim of a LocalVolume after the node agent wrote its status.
+// ClaimOfNodeVolume wakes the claim of a NodeVolume after the node agent wrote its status.
 // The creation alone helps no claim.
-func (r *Reconciler) ClaimOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+func (r *Reconciler) ClaimOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
 	r.storage.Renew(object.GetName())
-	made := object.(*stowagev1alpha1.LocalVolume)
+	made := object.(*stowagev1alpha1.NodeVolume)
 	if len(made.Status.Conditions) == 0 && made.DeletionTimestamp.IsZero() {
 		return nil
 	}

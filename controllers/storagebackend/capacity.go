@@ -55,7 +55,7 @@ func rounded(quantity resource.Quantity) *resource.Quantity {
 // a delay. One write then covers the changes of many disks.
 func probedSoon() handler.EventHandler {
 	enqueue := func(object client.Object, queue wake.Queue, after time.Duration) {
-		queue.AddAfter(wake.RequestNamed(object.(*stowagev1alpha1.LocalDisk).Spec.Backend), after)
+		queue.AddAfter(wake.RequestNamed(object.(*stowagev1alpha1.NodeDisk).Spec.Backend), after)
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, queue wake.Queue) {
@@ -76,7 +76,7 @@ func probedSoon() handler.EventHandler {
 }
 
 func readiness(object client.Object) string {
-	ready := meta.FindStatusCondition(object.(*stowagev1alpha1.LocalDisk).Status.Conditions, stowagev1alpha1.ReadyCondition)
+	ready := meta.FindStatusCondition(object.(*stowagev1alpha1.NodeDisk).Status.Conditions, stowagev1alpha1.ReadyCondition)
 	if ready == nil {
 		return ""
 	}

@@ -69,7 +69,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=update;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/finalizers,verbs=update
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes;localdisks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes;nodedisks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;nodes,verbs=get;list;watch
 
@@ -213,8 +213,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&stowagev1alpha1.StorageBackend{}, wake.OnlyNewBackends()).
 		Owns(&storagev1.StorageClass{}).
 		Watches(&corev1.PersistentVolume{}, countedLater()).
-		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfLocalVolume)).
-		Watches(&stowagev1alpha1.LocalDisk{}, probedSoon()).
+		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfNodeVolume)).
+		Watches(&stowagev1alpha1.NodeDisk{}, probedSoon()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.localBackends), wake.OnlyNodeLabels()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probes}).
 		Complete(r)
@@ -234,8 +234,8 @@ func countedLater() handler.EventHandler {
 	}
 }
 
-func backendOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{wake.RequestNamed(object.(*stowagev1alpha1.LocalVolume).Spec.Backend)}
+func backendOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{wake.RequestNamed(object.(*stowagev1alpha1.NodeVolume).Spec.Backend)}
 }
 
 // localBackends wakes the backends with storage on nodes.

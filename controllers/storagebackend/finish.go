@@ -48,10 +48,10 @@ func (r *Reconciler) finish(ctx context.Context, object *stowagev1alpha1.Storage
 }
 
 // findUser finds what still needs a backend, and returns advice about it. That is a volume, or
-// a claim for which the backend may have been called. It may also be a LocalVolume without
+// a claim for which the backend may have been called. It may also be a NodeVolume without
 // either, or an attachment of an existing disk.
 func findUser(ctx context.Context, reader client.Reader, name string) (string, error) {
-	volumes, claims, records := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &stowagev1alpha1.LocalVolumeList{}
+	volumes, claims, records := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &stowagev1alpha1.NodeVolumeList{}
 	attachments := &storagev1.VolumeAttachmentList{}
 	for _, list := range []client.ObjectList{volumes, claims, records, attachments} {
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -96,10 +96,10 @@ func adviceOnClaim(claim *corev1.PersistentVolumeClaim) string {
 	return fmt.Sprintf("claim %s, for which storage may have been made: delete it", key)
 }
 
-func adviceOnRecord(record *stowagev1alpha1.LocalVolume) string {
+func adviceOnRecord(record *stowagev1alpha1.NodeVolume) string {
 	if record.Spec.RemoveData && !record.DeletionTimestamp.IsZero() {
-		return fmt.Sprintf("LocalVolume %s: the agent of node %s is to remove its data", record.Name, record.Spec.NodeName)
+		return fmt.Sprintf("NodeVolume %s: the agent of node %s is to remove its data", record.Name, record.Spec.NodeName)
 	}
-	return fmt.Sprintf("LocalVolume %s, which no volume uses: delete it and set its spec.removeData to remove its data, "+
+	return fmt.Sprintf("NodeVolume %s, which no volume uses: delete it and set its spec.removeData to remove its data, "+
 		"or take its finalizer off to keep it", record.Name)
 }

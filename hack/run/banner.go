@@ -26,7 +26,7 @@ In another terminal:
 
   # a claim of class local and a pod that uses it; then what became of them
   kubectl apply -f %s
-  kubectl get storagebackend,pvc,pv,localvolume
+  kubectl get storagebackend,pvc,pv,nodevolume
 
   # the claim's directory, as the pod sees it: write something
   %s

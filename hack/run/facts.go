@@ -20,7 +20,7 @@ var shownKinds = []struct {
 	{&stowagev1alpha1.StorageBackend{}, "backend"},
 	{&corev1.PersistentVolumeClaim{}, "claim"},
 	{&corev1.PersistentVolume{}, "volume"},
-	{&stowagev1alpha1.LocalVolume{}, "local"},
+	{&stowagev1alpha1.NodeVolume{}, "local"},
 	{&corev1.Pod{}, "pod"},
 	{&storagev1.VolumeAttachment{}, "attach"},
 	{&corev1.Event{}, "event"},

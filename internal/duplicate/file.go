@@ -1,5 +1,5 @@
 // Package duplicate copies files and trees of files, so that the copy holds what the
-// original does. The LocalVolume reconciler makes clones of volumes with it.
+// original does. The NodeVolume reconciler makes clones of volumes with it.
 //
 // It never follows a symlink, never leaves the tree or the mount that it was given,
 // and changes nothing in the original, which nobody may write meanwhile. After an

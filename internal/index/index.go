@@ -78,7 +78,7 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		{&storagev1.VolumeAttachment{}, AttachmentsByStorage, AttachmentStorage},
 		{&storagev1.VolumeAttachment{}, AttachmentsByVolume, AttachmentVolume},
 		{&storagev1.VolumeAttachment{}, AttachmentsByNode, AttachmentNode},
-		{&stowagev1alpha1.LocalVolume{}, VolumesByNode, NodeOfLocalVolume},
+		{&stowagev1alpha1.NodeVolume{}, VolumesByNode, NodeOfNodeVolume},
 	}
 	for _, index := range indexes {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.values); err != nil {

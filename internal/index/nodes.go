@@ -69,9 +69,9 @@ func AttachmentNode(object client.Object) []string {
 	return []string{object.(*storagev1.VolumeAttachment).Spec.NodeName}
 }
 
-// NodeOfLocalVolume returns the node of a LocalVolume.
-func NodeOfLocalVolume(object client.Object) []string {
-	return []string{object.(*stowagev1alpha1.LocalVolume).Spec.NodeName}
+// NodeOfNodeVolume returns the node of a NodeVolume.
+func NodeOfNodeVolume(object client.Object) []string {
+	return []string{object.(*stowagev1alpha1.NodeVolume).Spec.NodeName}
 }
 
 // DiskOfCapacity returns the disk of a CSIStorageCapacity that Stowage published.

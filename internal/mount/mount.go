@@ -1,5 +1,5 @@
 // Package mount is the only code in Stowage that mounts and unmounts, and reads the mount
-// table. The node manager, its volume types and the LocalVolume reconciler call it, and
+// table. The node manager, its volume types and the NodeVolume reconciler call it, and
 // its packages: safepath opens what lies below a directory, filetree removes and moves
 // trees of files, remote makes each call that waits for a server in a process of its own.
 //

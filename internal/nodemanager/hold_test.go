@@ -24,7 +24,7 @@ var _ = Describe("A volume for one pod alone", func() {
 		w = newWorld(ctx)
 		w.register(ctx)
 		claim = w.claim(ctx, "data")
-		w.bind(ctx, claim, w.localVolume(claim), forOnePod)
+		w.bind(ctx, claim, w.nodeVolume(claim), forOnePod)
 		first, two = w.pod("first", fromClaim("data")), w.pod("second", fromClaim("data"))
 	})
 

@@ -35,7 +35,7 @@ func (w *world) imageVolume(claim *corev1.PersistentVolumeClaim) corev1.Persiste
 	if _, err := exec.LookPath("mkfs.xfs"); err != nil {
 		Skip("NOT RUN: mkfs.xfs is missing: install xfsprogs")
 	}
-	source := w.localVolume(claim)
+	source := w.nodeVolume(claim)
 	source.CSI.VolumeAttributes[stowagev1alpha1.LayoutAttribute] = string(stowagev1alpha1.LayoutImage)
 	Expect(os.WriteFile(w.imageOf(claim), nil, 0o600)).To(Succeed())
 	w.resizeImage(claim, smallest)

@@ -45,8 +45,8 @@ func IndexPods(ctx context.Context, mgr manager.Manager) error {
 
 // SetupWithManager adds the reconciler to a manager, which may be running. When
 // the manager stops, nothing is unmounted; what is being mounted is finished.
-// With a cache of this node's LocalVolumes, it looks at the pods of one that is lost.
-func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache) error {
+// With a cache of this node's NodeVolumes, it looks at the pods of one that is lost.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
 		r.operations.Stop()
@@ -78,15 +78,15 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Ca
 		}
 		blueprint = blueprint.WatchesRawSource(source.TypedFunc[types.UID](r.watchObjects))
 	}
-	if localVolumes != nil {
-		blueprint = blueprint.WatchesRawSource(source.TypedKind(localVolumes, &stowagev1alpha1.LocalVolume{},
+	if nodeVolumes != nil {
+		blueprint = blueprint.WatchesRawSource(source.TypedKind(nodeVolumes, &stowagev1alpha1.NodeVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.podsOf), otherHealth()))
 	}
 	return blueprint.Complete(r)
 }
 
 // podsOf is the pods of this node that use a local volume.
-func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) []types.UID {
+func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume) []types.UID {
 	pods, err := podclaims.PodsUsing(ctx, r.Client, podclaims.ClaimOf(volume))
 	if err != nil {
 		// They are looked at anyhow, only later.
@@ -100,14 +100,14 @@ func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.LocalVo
 }
 
 // otherHealth passes local volumes that can't be mounted any more, or can again.
-func otherHealth() predicate.TypedPredicate[*stowagev1alpha1.LocalVolume] {
-	return predicate.TypedFuncs[*stowagev1alpha1.LocalVolume]{
-		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
-		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.LocalVolume]) bool {
+func otherHealth() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
+	return predicate.TypedFuncs[*stowagev1alpha1.NodeVolume]{
+		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.NodeVolume]) bool {
 			const ready = stowagev1alpha1.ReadyCondition
 			return meta.IsStatusConditionTrue(e.ObjectOld.Status.Conditions, ready) != meta.IsStatusConditionTrue(e.ObjectNew.Status.Conditions, ready)
 		},
-		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
+		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
 	}
 }
 

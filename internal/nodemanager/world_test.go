@@ -229,8 +229,8 @@ func (w *world) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, s
 	return volume
 }
 
-// localVolume makes a directory as the local backend does, and is its source.
-func (w *world) localVolume(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeSource {
+// nodeVolume makes a directory as the local backend does, and is its source.
+func (w *world) nodeVolume(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeSource {
 	GinkgoHelper()
 	path := w.dataOf(claim)
 	Expect(os.MkdirAll(path, 0o777)).To(Succeed())
@@ -252,7 +252,7 @@ func (w *world) dataOf(claim *corev1.PersistentVolumeClaim) string {
 func (w *world) boundClaim(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	claim := w.claim(ctx, name)
-	w.bind(ctx, claim, w.localVolume(claim))
+	w.bind(ctx, claim, w.nodeVolume(claim))
 	return claim
 }
 

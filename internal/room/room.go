@@ -1,4 +1,4 @@
-// Package room answers how much space a LocalDisk has for volumes, and which changes of a disk
+// Package room answers how much space a NodeDisk has for volumes, and which changes of a disk
 // add space.
 package room
 
@@ -17,7 +17,7 @@ func OnlyMore() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, now := e.ObjectOld.(*stowagev1alpha1.LocalDisk), e.ObjectNew.(*stowagev1alpha1.LocalDisk)
+			before, now := e.ObjectOld.(*stowagev1alpha1.NodeDisk), e.ObjectNew.(*stowagev1alpha1.NodeDisk)
 			had, has := Of(before), Of(now)
 			return IsReady(now) && (!IsReady(before) || has.Cmp(had) > 0)
 		},
@@ -25,7 +25,7 @@ func OnlyMore() builder.WatchesOption {
 }
 
 // Of returns the space that volumes can reserve on a disk now.
-func Of(disk *stowagev1alpha1.LocalDisk) resource.Quantity {
+func Of(disk *stowagev1alpha1.NodeDisk) resource.Quantity {
 	if !IsReady(disk) || disk.Status.Available == nil {
 		return *resource.NewQuantity(0, resource.BinarySI)
 	}
@@ -33,6 +33,6 @@ func Of(disk *stowagev1alpha1.LocalDisk) resource.Quantity {
 }
 
 // IsReady reports whether the node agent reports the disk as usable.
-func IsReady(disk *stowagev1alpha1.LocalDisk) bool {
+func IsReady(disk *stowagev1alpha1.NodeDisk) bool {
 	return meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition)
 }

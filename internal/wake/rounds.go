@@ -1,7 +1,7 @@
 // Package wake paces how often objects are reconciled that all wait for the same thing, such
 // as free space on the disks of a backend. Each change of that thing may help any of them:
 // without a pace, the cost is changes times objects. The reconciler of claims and the node
-// agent's reconciler of LocalVolumes use it. It decides when objects are reconciled, and never
+// agent's reconciler of NodeVolumes use it. It decides when objects are reconciled, and never
 // which of them gets something.
 package wake
 

@@ -26,8 +26,8 @@ func runBareLocal(ctx context.Context, kubeconfig string, arguments []string) er
 }
 
 // bareLocal sends the seven writes of a claim that gets a local volume, and does to
-// the disk what has to be done, on one node: the intent, the LocalVolume, a directory
-// or a file system in a file, the LocalVolume's status, the volume, its status, the
+// the disk what has to be done, on one node: the intent, the NodeVolume, a directory
+// or a file system in a file, the NodeVolume's status, the volume, its status, the
 // claim with the intent cleared, its status.
 func bareLocal(layout stowagev1alpha1.LocalLayout, folder string) claimWrites {
 	onDisk := bareDirectory
@@ -38,7 +38,7 @@ func bareLocal(layout stowagev1alpha1.LocalLayout, folder string) claimWrites {
 		if err := bareIntent(ctx, writer, claim); err != nil {
 			return err
 		}
-		local := bareLocalVolume(claim, layout, folder)
+		local := bareNodeVolume(claim, layout, folder)
 		if err := writer.Create(ctx, local); err != nil {
 			return err
 		}
@@ -78,21 +78,21 @@ func bareImage(ctx context.Context, path string) (err error) {
 
 func localCapacity() resource.Quantity { return resource.MustParse(localSize) }
 
-func bareLocalVolume(claim *corev1.PersistentVolumeClaim, layout stowagev1alpha1.LocalLayout, folder string) *stowagev1alpha1.LocalVolume {
-	return &stowagev1alpha1.LocalVolume{
+func bareNodeVolume(claim *corev1.PersistentVolumeClaim, layout stowagev1alpha1.LocalLayout, folder string) *stowagev1alpha1.NodeVolume {
+	return &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       "pvc-" + string(claim.UID),
 			Labels:     map[string]string{stowagev1alpha1.BackendLabel: class},
-			Finalizers: []string{stowagev1alpha1.LocalVolumeFinalizer},
+			Finalizers: []string{stowagev1alpha1.NodeVolumeFinalizer},
 		},
-		Spec: stowagev1alpha1.LocalVolumeSpec{
+		Spec: stowagev1alpha1.NodeVolumeSpec{
 			NodeName: localNode, Backend: class, Path: stowagev1alpha1.AbsolutePath(folder), Capacity: localCapacity(), Layout: layout,
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 		},
 	}
 }
 
-func bareProvisioned(ctx context.Context, writer client.Client, local *stowagev1alpha1.LocalVolume) error {
+func bareProvisioned(ctx context.Context, writer client.Client, local *stowagev1alpha1.NodeVolume) error {
 	before := local.DeepCopy()
 	local.Status.Path, local.Status.Capacity = string(local.Spec.Path)+"/"+local.Name, new(localCapacity())
 	for _, kind := range []string{stowagev1alpha1.ProvisionedCondition, stowagev1alpha1.ReadyCondition, stowagev1alpha1.GrantedCondition} {

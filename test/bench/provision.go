@@ -97,8 +97,8 @@ func (b *testbed) measureLayout(layout stowagev1alpha1.LocalLayout) (err error) 
 	node, agent, manager := fixture.Node(localNode), b.agent(localNode), b.subject()
 	bare := b.part(bareName, "bare-local", string(layout), bareFolder)
 	defer func() {
-		err = errors.Join(err, b.removeBackend(), b.remove(node), b.removeAll(&stowagev1alpha1.LocalVolumeList{}),
-			b.client.DeleteAllOf(b.ctx, &stowagev1alpha1.LocalDisk{}), os.RemoveAll(folder))
+		err = errors.Join(err, b.removeBackend(), b.remove(node), b.removeAll(&stowagev1alpha1.NodeVolumeList{}),
+			b.client.DeleteAllOf(b.ctx, &stowagev1alpha1.NodeDisk{}), os.RemoveAll(folder))
 	}()
 	if err := b.createNode(node); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (b *testbed) measureLayout(layout stowagev1alpha1.LocalLayout) (err error) 
 		// The manager asks for many volumes before it records the first.
 		began: func(seen *bound) time.Time { return seen.touched },
 		held: func() (int, error) {
-			volumes := &stowagev1alpha1.LocalVolumeList{}
+			volumes := &stowagev1alpha1.NodeVolumeList{}
 			if err := b.client.List(b.ctx, volumes); err != nil {
 				return 0, err
 			}
@@ -125,7 +125,7 @@ func (b *testbed) measureLayout(layout stowagev1alpha1.LocalLayout) (err error) 
 			return len(volumes.Items) + len(files), err
 		},
 		tidy: func() error {
-			return errors.Join(b.removeAll(&stowagev1alpha1.LocalVolumeList{}), os.RemoveAll(bareFolder))
+			return errors.Join(b.removeAll(&stowagev1alpha1.NodeVolumeList{}), os.RemoveAll(bareFolder))
 		},
 	}
 	return takeTurns(b.options.rounds, func(c contender) error {

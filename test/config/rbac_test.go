@@ -31,7 +31,7 @@ func may(ctx SpecContext, user, action string) bool {
 var _ = Describe("an identity of Stowage", func() {
 	BeforeEach(func(ctx SpecContext) {
 		apply(ctx, built(ctx, folder("run")))
-		Eventually(may).WithArguments(ctx, agentAccount, "watch localvolumes.stowage.dev").WithTimeout(settled).Should(BeTrue())
+		Eventually(may).WithArguments(ctx, agentAccount, "watch nodevolumes.stowage.dev").WithTimeout(settled).Should(BeTrue())
 	})
 
 	DescribeTable("may do its work:",
@@ -48,17 +48,17 @@ var _ = Describe("an identity of Stowage", func() {
 			"create events.events.k8s.io in shop", "list pods in shop", "watch nodes"),
 		Entry("the manager keeps classes and backends", managerAccount,
 			"create storageclasses.storage.k8s.io", "delete storageclasses.storage.k8s.io",
-			"patch storagebackends.stowage.dev/status", "create localvolumes.stowage.dev", "delete localvolumes.stowage.dev",
-			"create localdisks.stowage.dev", "delete localdisks.stowage.dev", "patch localvolumes.stowage.dev/status"),
+			"patch storagebackends.stowage.dev/status", "create nodevolumes.stowage.dev", "delete nodevolumes.stowage.dev",
+			"create nodedisks.stowage.dev", "delete nodedisks.stowage.dev", "patch nodevolumes.stowage.dev/status"),
 		Entry("the manager has volumes of nodes emptied", managerAccount,
-			"create localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev", "delete localrecyclings.stowage.dev"),
+			"create noderecyclings.stowage.dev", "patch noderecyclings.stowage.dev", "delete noderecyclings.stowage.dev"),
 		Entry("the manager publishes capacity for the scheduler, from its own namespace", managerAccount,
 			"create csistoragecapacities.storage.k8s.io in stowage-system", "delete csistoragecapacities.storage.k8s.io in stowage-system"),
 		Entry("the manager reads the keys to clouds, from its own namespace", managerAccount, "get secrets in stowage-system", "watch secrets in stowage-system"),
 		Entry("the agent makes what it is asked for", agentAccount,
-			"watch localvolumes.stowage.dev", "patch localvolumes.stowage.dev", "patch localvolumes.stowage.dev/status",
-			"watch localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev/status",
-			"watch localdisks.stowage.dev", "patch localdisks.stowage.dev/status",
+			"watch nodevolumes.stowage.dev", "patch nodevolumes.stowage.dev", "patch nodevolumes.stowage.dev/status",
+			"watch noderecyclings.stowage.dev", "patch noderecyclings.stowage.dev/status",
+			"watch nodedisks.stowage.dev", "patch nodedisks.stowage.dev/status",
 			"create events.events.k8s.io in shop"),
 		Entry("the agent reports its zone to its kubelet, and finds backends that pods name", agentAccount,
 			"get nodes", "get storagebackends.stowage.dev"),
@@ -85,11 +85,11 @@ var _ = Describe("an identity of Stowage", func() {
 		Entry("the agent reads no more than it needs by name", agentAccount,
 			"list nodes", "watch nodes", "list storagebackends.stowage.dev", "get persistentvolumes", "get pods in shop"),
 		Entry("the manager publishes no room elsewhere", managerAccount, "create csistoragecapacities.storage.k8s.io in kube-system"),
-		Entry("the agent makes and removes no LocalDisks, and accepts none", agentAccount,
-			"create localdisks.stowage.dev", "delete localdisks.stowage.dev", "patch localdisks.stowage.dev"),
-		Entry("the agent makes and removes no LocalVolumes, and changes no backend", agentAccount,
-			"create localvolumes.stowage.dev", "delete localvolumes.stowage.dev", "update storagebackends.stowage.dev"),
+		Entry("the agent makes and removes no NodeDisks, and accepts none", agentAccount,
+			"create nodedisks.stowage.dev", "delete nodedisks.stowage.dev", "patch nodedisks.stowage.dev"),
+		Entry("the agent makes and removes no NodeVolumes, and changes no backend", agentAccount,
+			"create nodevolumes.stowage.dev", "delete nodevolumes.stowage.dev", "update storagebackends.stowage.dev"),
 		Entry("the agent approves of nothing that it asks itself", agentAccount,
-			"create localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev", "update localrecyclings.stowage.dev"),
+			"create noderecyclings.stowage.dev", "patch noderecyclings.stowage.dev", "update noderecyclings.stowage.dev"),
 	)
 })

@@ -96,7 +96,7 @@ var _ = Describe("With the whole manager running, and the agents of several node
 		Expect(users.Delete(ctx, object)).To(Succeed())
 		eventuallyPublished(ctx)
 		Eventually(func(g Gomega) {
-			disks := &stowagev1alpha1.LocalDiskList{}
+			disks := &stowagev1alpha1.NodeDiskList{}
 			g.Expect(users.List(ctx, disks)).To(Succeed())
 			g.Expect(disks.Items).To(BeEmpty())
 		}).WithTimeout(soon).Should(Succeed())
@@ -114,7 +114,7 @@ func onDisks(base string, mode storagev1.VolumeBindingMode) func(*stowagev1alpha
 // given is how many GiB the volumes of each node have.
 func given(ctx context.Context) map[string]int64 {
 	GinkgoHelper()
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	Expect(users.List(ctx, volumes)).To(Succeed())
 	given := map[string]int64{}
 	for _, volume := range volumes.Items {
@@ -173,7 +173,7 @@ func startDiskAgent(ctx context.Context, of agent, bytes int64) {
 	skipNames, ofNode := true, cache.ByObject{Field: fields.OneTermEqualSelector("spec.nodeName", of.node)}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&stowagev1alpha1.LocalVolume{}: ofNode, &stowagev1alpha1.LocalDisk{}: ofNode}},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&stowagev1alpha1.NodeVolume{}: ofNode, &stowagev1alpha1.NodeDisk{}: ofNode}},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	of.Client = mgr.GetClient()
@@ -206,9 +206,9 @@ func (a agent) List(ctx context.Context, list client.ObjectList, options ...clie
 func (a agent) see(object runtime.Object) {
 	seen := stowagev1alpha1.AbsolutePath(filepath.Join(a.base, a.node, "disks"))
 	switch typed := object.(type) {
-	case *stowagev1alpha1.LocalVolume:
+	case *stowagev1alpha1.NodeVolume:
 		typed.Spec.Path = seen
-	case *stowagev1alpha1.LocalDisk:
+	case *stowagev1alpha1.NodeDisk:
 		typed.Spec.Path = seen
 	}
 }

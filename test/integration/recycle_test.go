@@ -48,7 +48,7 @@ var _ = Describe("With a directory of a node, and its agent", Ordered, func() {
 			Expect(users.Delete(ctx, claim)).To(Succeed())
 
 			eventuallyAvailable(ctx, recycledIn(folder))
-			eventuallyEmpty(ctx, &stowagev1alpha1.LocalRecyclingList{})
+			eventuallyEmpty(ctx, &stowagev1alpha1.NodeRecyclingList{})
 		}
 		Expect(os.ReadDir(folder)).To(BeEmpty())
 	})
@@ -69,7 +69,7 @@ var _ = Describe("With a directory of a node, and its agent", Ordered, func() {
 			g.Expect(pv.Status.Message).To(ContainSubstring("--recycle-root, " + root))
 		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
 		Expect(file).To(BeAnExistingFile())
-		eventuallyEmpty(ctx, &stowagev1alpha1.LocalRecyclingList{})
+		eventuallyEmpty(ctx, &stowagev1alpha1.NodeRecyclingList{})
 	})
 })
 
@@ -87,7 +87,7 @@ func startAgent(node, root string) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&stowagev1alpha1.LocalRecycling{}: {Field: fields.OneTermEqualSelector("spec.nodeName", node)},
+			&stowagev1alpha1.NodeRecycling{}: {Field: fields.OneTermEqualSelector("spec.nodeName", node)},
 		}},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},

@@ -75,7 +75,7 @@ var _ = Describe("With a full disk", func() {
 func reportRoom(ctx context.Context, available string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		disks := &stowagev1alpha1.LocalDiskList{}
+		disks := &stowagev1alpha1.NodeDiskList{}
 		g.Expect(users.List(ctx, disks)).To(Succeed())
 		g.Expect(disks.Items).To(HaveLen(1))
 		disk := &disks.Items[0]
@@ -89,7 +89,7 @@ func reportRoom(ctx context.Context, available string) {
 
 // askedFor counts the volumes that agents are asked to make.
 func askedFor(ctx context.Context) (int, error) {
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	err := users.List(ctx, volumes)
 	return len(volumes.Items), err
 }
@@ -98,7 +98,7 @@ func askedFor(ctx context.Context) (int, error) {
 func refuseVolumes(ctx SpecContext) {
 	Expect(users.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(corev1.NamespaceDefault))).To(Succeed())
 	Eventually(func(g Gomega) {
-		volumes, claims := &stowagev1alpha1.LocalVolumeList{}, &corev1.PersistentVolumeClaimList{}
+		volumes, claims := &stowagev1alpha1.NodeVolumeList{}, &corev1.PersistentVolumeClaimList{}
 		g.Expect(users.List(ctx, volumes)).To(Succeed())
 		for i := range volumes.Items {
 			g.Expect(client.IgnoreNotFound(refuse(ctx, &volumes.Items[i]))).To(Succeed())
@@ -110,7 +110,7 @@ func refuseVolumes(ctx SpecContext) {
 }
 
 // refuse answers for one volume, and lets go of it where it is to go.
-func refuse(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func refuse(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	before := volume.DeepCopy()
 	if !volume.DeletionTimestamp.IsZero() {
 		volume.Finalizers = nil

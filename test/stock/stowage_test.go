@@ -51,7 +51,7 @@ func (s *stowage) install(ctx context.Context) {
 		output, err := command.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), "%s", output)
 	}
-	Eventually(func() error { return users.List(ctx, &stowagev1alpha1.LocalDiskList{}) }).Should(Succeed())
+	Eventually(func() error { return users.List(ctx, &stowagev1alpha1.NodeDiskList{}) }).Should(Succeed())
 }
 
 func (s *stowage) startCloud(ctx context.Context) {

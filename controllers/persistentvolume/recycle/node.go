@@ -21,19 +21,19 @@ import (
 // errAsked means that the next step is the node agent's.
 var errAsked = errors.New("waiting for the node's agent")
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings,verbs=get;list;watch;create;patch;delete
 
 // recycleOnNode makes a node's agent empty the directory of a volume, and makes the volume
 // available again. Live reads decided it before:
 //
-//	create a LocalRecycling with the uid and resourceVersion of that read
+//	create a NodeRecycling with the uid and resourceVersion of that read
 //	the agent reports that it can: the next pass, which decided again, approves
 //	the agent empties the directory, and reports it
 //	remove the claimRef of the volume, with that same resourceVersion
-//	delete the LocalRecycling
+//	delete the NodeRecycling
 //
 // A stale leader does no harm: each write carries the resourceVersion that it was decided on.
-// A change of the volume ends the LocalRecycling.
+// A change of the volume ends the NodeRecycling.
 func (r *Recycler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	err := r.emptyOnNode(ctx, pv)
 	switch {
@@ -55,13 +55,13 @@ func (r *Recycler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume)
 	if err != nil {
 		return err
 	}
-	recycling := &stowagev1alpha1.LocalRecycling{}
+	recycling := &stowagev1alpha1.NodeRecycling{}
 	err = r.live.Get(ctx, client.ObjectKeyFromObject(pv), recycling)
 	switch {
 	case apierrors.IsNotFound(err):
 		return r.askNode(ctx, pv, node)
 	case err != nil:
-		return fmt.Errorf("reading LocalRecycling %s: %w", pv.Name, err)
+		return fmt.Errorf("reading NodeRecycling %s: %w", pv.Name, err)
 	case !isAbout(recycling, pv, node):
 		if err := r.takeBack(ctx, recycling); err != nil {
 			return err
@@ -71,18 +71,18 @@ func (r *Recycler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume)
 	return r.followUp(ctx, pv, recycling)
 }
 
-// isAbout reports whether a LocalRecycling matches the current decision.
-func isAbout(recycling *stowagev1alpha1.LocalRecycling, pv *corev1.PersistentVolume, node string) bool {
+// isAbout reports whether a NodeRecycling matches the current decision.
+func isAbout(recycling *stowagev1alpha1.NodeRecycling, pv *corev1.PersistentVolume, node string) bool {
 	wanted := recyclingOf(pv, node)
 	wanted.Spec.Approved = recycling.Spec.Approved
 	return recycling.Spec == wanted.Spec && recycling.DeletionTimestamp.IsZero()
 }
 
-func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.LocalRecycling {
+func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.NodeRecycling {
 	ref := pv.Spec.ClaimRef
-	return &stowagev1alpha1.LocalRecycling{
+	return &stowagev1alpha1.NodeRecycling{
 		ObjectMeta: metav1.ObjectMeta{Name: pv.Name},
-		Spec: stowagev1alpha1.LocalRecyclingSpec{
+		Spec: stowagev1alpha1.NodeRecyclingSpec{
 			NodeName: node,
 			Path:     stowagev1alpha1.AbsolutePath(pathOnNode(pv)),
 			Volume:   stowagev1alpha1.VolumeVersion{UID: pv.UID, ResourceVersion: pv.ResourceVersion},
@@ -91,7 +91,7 @@ func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.Loca
 	}
 }
 
-// askNode creates the LocalRecycling, by which the node's agent checks whether it can empty
+// askNode creates the NodeRecycling, by which the node's agent checks whether it can empty
 // the directory.
 func (r *Recycler) askNode(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
 	err := r.client.Create(ctx, recyclingOf(pv, node))
@@ -111,7 +111,7 @@ func awaitAgent(node string) error {
 
 // followUp acts on the agent's status. It approves a request of the agent: this pass decided
 // to empty the volume, from reads after the request.
-func (r *Recycler) followUp(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
+func (r *Recycler) followUp(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.NodeRecycling) error {
 	emptied := meta.FindStatusCondition(recycling.Status.Conditions, stowagev1alpha1.EmptiedCondition)
 	asking := recycling.Status.Asking
 	switch {
@@ -130,9 +130,9 @@ func (r *Recycler) followUp(ctx context.Context, pv *corev1.PersistentVolume, re
 	}
 }
 
-// approve lets the agent continue. The LocalRecycling was read after the decision began, so
+// approve lets the agent continue. The NodeRecycling was read after the decision began, so
 // the agent's request may be newer than the first reads: the decision is repeated.
-func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
+func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.NodeRecycling) error {
 	if err := r.confirmRecycling(ctx, pv); err != nil {
 		return err
 	}
@@ -140,12 +140,12 @@ func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, rec
 	recycling.Spec.Approved = recycling.Status.Asking
 	err := r.client.Patch(ctx, recycling, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("approving LocalRecycling %s: %w", recycling.Name, err)
+		return fmt.Errorf("approving NodeRecycling %s: %w", recycling.Name, err)
 	}
 	return awaitAgent(recycling.Spec.NodeName)
 }
 
-// EnsureNotRecycling deletes the LocalRecycling of a volume that must not be emptied any more.
+// EnsureNotRecycling deletes the NodeRecycling of a volume that must not be emptied any more.
 // A person changed the volume, or a crash came after it was freed.
 func (r *Recycler) EnsureNotRecycling(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if recyclable(pv) {
@@ -154,18 +154,18 @@ func (r *Recycler) EnsureNotRecycling(ctx context.Context, pv *corev1.Persistent
 	return false, ctrl.Result{}, r.EndRecycling(ctx, pv.Name)
 }
 
-// EndRecycling deletes the LocalRecycling of a volume, before or after the volume was emptied.
+// EndRecycling deletes the NodeRecycling of a volume, before or after the volume was emptied.
 func (r *Recycler) EndRecycling(ctx context.Context, volume string) error {
-	recycling := &stowagev1alpha1.LocalRecycling{}
+	recycling := &stowagev1alpha1.NodeRecycling{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: volume}, recycling); err != nil {
-		return wrap.Error(client.IgnoreNotFound(err), "reading LocalRecycling %s", volume)
+		return wrap.Error(client.IgnoreNotFound(err), "reading NodeRecycling %s", volume)
 	}
 	return r.takeBack(ctx, recycling)
 }
 
-// takeBack deletes a LocalRecycling. An agent that works on it stops at its next check. It
+// takeBack deletes a NodeRecycling. An agent that works on it stops at its next check. It
 // finishes what it does meanwhile before it starts another one for the same volume.
-func (r *Recycler) takeBack(ctx context.Context, recycling *stowagev1alpha1.LocalRecycling) error {
+func (r *Recycler) takeBack(ctx context.Context, recycling *stowagev1alpha1.NodeRecycling) error {
 	err := r.client.Delete(ctx, recycling, client.Preconditions{UID: &recycling.UID})
-	return wrap.Error(client.IgnoreNotFound(err), "deleting LocalRecycling %s", recycling.Name)
+	return wrap.Error(client.IgnoreNotFound(err), "deleting NodeRecycling %s", recycling.Name)
 }

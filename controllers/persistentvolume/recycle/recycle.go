@@ -1,6 +1,6 @@
 // Package recycle empties volumes of policy Recycle, which people made, so that other claims
 // can have them. The manager empties NFS volumes itself, and hostPath volumes through the node
-// agent and a LocalRecycling. It decides from live reads, and again after the directory has
+// agent and a NodeRecycling. It decides from live reads, and again after the directory has
 // the name of this process's token. A volume that cannot be emptied becomes Failed.
 package recycle
 

@@ -27,7 +27,7 @@ func (b *Backend) List(context.Context) ([]backend.Held, error) {
 }
 
 // LoseRecord has a volume stay on a node, without a record of it, as on a node's disk
-// whose LocalVolume is gone.
+// whose NodeVolume is gone.
 func (b *Backend) LoseRecord(id, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// asCopy makes a new LocalVolume one that begins as a copy of another: on its node, in
+// asCopy makes a new NodeVolume one that begins as a copy of another: on its node, in
 // its folder and of its kind, whatever the backend makes now.
-func (b *localBackend) asCopy(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) error {
+func (b *localBackend) asCopy(ctx context.Context, volume *stowagev1alpha1.NodeVolume, request backend.Request) error {
 	source, err := b.source(ctx, request)
 	if err != nil {
 		return err
@@ -36,22 +36,22 @@ func (b *localBackend) asCopy(ctx context.Context, volume *stowagev1alpha1.Local
 // source reads the volume that is to be copied, live. What neither was made for the claim
 // that is named, nor given to it, is a Conflict: nobody gets at the data of others by an
 // id.
-func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.LocalVolume, error) {
+func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.NodeVolume, error) {
 	id, claim := request.Source.ID, request.Source.Claim
 	if id == "" {
 		return nil, backend.Invalid.Errorf("the volume that was to be copied is gone, and no copy was begun: create the claim anew, without dataSource")
 	}
-	source := &stowagev1alpha1.LocalVolume{}
+	source := &stowagev1alpha1.NodeVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: id}, source)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, backend.Invalid.Errorf("there is no LocalVolume %s, which was to be copied: create the claim anew, without dataSource", id)
+		return nil, backend.Invalid.Errorf("there is no NodeVolume %s, which was to be copied: create the claim anew, without dataSource", id)
 	case err != nil:
-		return nil, fmt.Errorf("reading LocalVolume %s, which is to be copied: %w", id, err)
+		return nil, fmt.Errorf("reading NodeVolume %s, which is to be copied: %w", id, err)
 	case claim.Namespace != request.Claim.Namespace:
-		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claims of namespace %s", id, request.Claim.Namespace)
+		return nil, backend.Conflict.Errorf("NodeVolume %s, which was to be copied, wasn't made for claims of namespace %s", id, request.Claim.Namespace)
 	case source.Spec.Backend != b.name:
-		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
+		return nil, backend.Conflict.Errorf("NodeVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
 	}
 	if source.Spec.ClaimRef != claim {
 		if err := b.checkGiven(ctx, source, claim); err != nil {
@@ -64,7 +64,7 @@ func (b *localBackend) source(ctx context.Context, request backend.Request) (*st
 // checkGiven says whether a volume that was made for another claim was given to this
 // one: restored, after that other was deleted. Its volume object says so, which users
 // can't write. It is read live.
-func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.LocalVolume, claim stowagev1alpha1.ClaimReference) error {
+func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.NodeVolume, claim stowagev1alpha1.ClaimReference) error {
 	pv := &corev1.PersistentVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: source.Name}, pv)
 	if client.IgnoreNotFound(err) != nil {
@@ -74,7 +74,7 @@ func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.L
 	switch {
 	case err != nil || !pv.DeletionTimestamp.IsZero() || csi == nil || csi.Driver != stowagev1alpha1.LocalDriver || csi.VolumeHandle != source.Name,
 		bound == nil || bound.UID != claim.UID || bound.Namespace != claim.Namespace || bound.Name != claim.Name:
-		return backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor given to it",
+		return backend.Conflict.Errorf("NodeVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor given to it",
 			source.Name, claim.Namespace, claim.Name, claim.UID)
 	case source.Spec.ClaimRef.Namespace != claim.Namespace:
 		return backend.Invalid.Errorf("volume %s, which was to be copied, was made for a claim of namespace %s, from which nothing is copied: "+
@@ -84,7 +84,7 @@ func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.L
 }
 
 // checkCopyable says whether a volume holds what can be copied.
-func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request) error {
+func checkCopyable(source *stowagev1alpha1.NodeVolume, request backend.Request) error {
 	ready := meta.FindStatusCondition(source.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {
 	case !source.DeletionTimestamp.IsZero() || source.Spec.RemoveData:
@@ -104,7 +104,7 @@ func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request)
 
 // checkBeside says whether the claim's volume can be where its source is. Nothing is
 // copied from one node to another.
-func (b *localBackend) checkBeside(ctx context.Context, request backend.Request, source *stowagev1alpha1.LocalVolume) error {
+func (b *localBackend) checkBeside(ctx context.Context, request backend.Request, source *stowagev1alpha1.NodeVolume) error {
 	lies := source.Spec.NodeName
 	if request.Node != nil && request.Node.Name != lies {
 		return backend.WrongNode.Errorf("volume %s, which is to be copied, lies on node %s, and the pod was placed on node %s: "+

@@ -67,7 +67,7 @@ func TestACopyWithoutRoomIsNotMovedAwayFromItsSource(t *testing.T) {
 	cluster, request := withSource(t)
 	disks := cluster.open(t, LocalBackend("disks"))
 	_, _ = disks.Provision(t.Context(), request)
-	if err := cluster.DeleteAllOf(t.Context(), &stowagev1alpha1.LocalDisk{}); err != nil {
+	if err := cluster.DeleteAllOf(t.Context(), &stowagev1alpha1.NodeDisk{}); err != nil {
 		t.Fatal(err)
 	}
 	cluster.disk(t, "disks", "node-1", "100Gi", "100Gi")
@@ -102,32 +102,32 @@ func TestACopyHasAtLeastWhatItsSourceHas(t *testing.T) {
 
 func TestACopyOfWhatCanNotBeCopiedIsNeverAskedFor(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*stowagev1alpha1.LocalVolume, *backend.Request)
+		change func(*stowagev1alpha1.NodeVolume, *backend.Request)
 		kind   backend.ErrorKind
 		text   string
 	}{
-		"another claim's": {func(_ *stowagev1alpha1.LocalVolume, request *backend.Request) {
+		"another claim's": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.Source.Claim.UID = "forged"
 		}, backend.Conflict, "wasn't made for claim"},
-		"another namespace's": {func(_ *stowagev1alpha1.LocalVolume, request *backend.Request) {
+		"another namespace's": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.Claim.Namespace = "other"
 		}, backend.Conflict, "wasn't made for claim"},
-		"being removed": {func(source *stowagev1alpha1.LocalVolume, _ *backend.Request) {
+		"being removed": {func(source *stowagev1alpha1.NodeVolume, _ *backend.Request) {
 			source.Spec.RemoveData = true
 		}, backend.Invalid, "is being removed"},
-		"another backend's": {func(source *stowagev1alpha1.LocalVolume, _ *backend.Request) {
+		"another backend's": {func(source *stowagev1alpha1.NodeVolume, _ *backend.Request) {
 			source.Spec.Backend = "slow"
 		}, backend.Conflict, "belongs to backend slow"},
-		"of another mode": {func(_ *stowagev1alpha1.LocalVolume, request *backend.Request) {
+		"of another mode": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.VolumeMode = corev1.PersistentVolumeBlock
 		}, backend.Invalid, "has volumeMode Filesystem"},
-		"of another file system": {func(_ *stowagev1alpha1.LocalVolume, request *backend.Request) {
+		"of another file system": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.FSType = "xfs"
 		}, backend.Invalid, "has the file system of its disk"},
-		"on a node that is gone": {func(source *stowagev1alpha1.LocalVolume, _ *backend.Request) {
+		"on a node that is gone": {func(source *stowagev1alpha1.NodeVolume, _ *backend.Request) {
 			source.Spec.NodeName = "node-3"
 		}, backend.Unavailable, "node node-3"},
-		"where its class has nothing": {func(_ *stowagev1alpha1.LocalVolume, request *backend.Request) {
+		"where its class has nothing": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}}
 		}, backend.Invalid, "allowedTopologies"},
 	} {

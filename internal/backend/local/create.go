@@ -24,15 +24,15 @@ func (b *localBackend) create(ctx context.Context, request backend.Request) erro
 	}
 	switch err := b.Client.Create(ctx, volume); {
 	case apierrors.IsInvalid(err):
-		return backend.Invalid.Errorf("creating LocalVolume %s: %w", request.ID, err)
+		return backend.Invalid.Errorf("creating NodeVolume %s: %w", request.ID, err)
 	case client.IgnoreAlreadyExists(err) != nil:
-		return fmt.Errorf("creating LocalVolume %s: %w", request.ID, err)
+		return fmt.Errorf("creating NodeVolume %s: %w", request.ID, err)
 	}
 	return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", volume.Spec.NodeName, request.ID)
 }
 
 // settle says on which node a new volume is to be, and of what kind.
-func (b *localBackend) settle(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) (err error) {
+func (b *localBackend) settle(ctx context.Context, volume *stowagev1alpha1.NodeVolume, request backend.Request) (err error) {
 	if request.Source != nil {
 		return b.asCopy(ctx, volume, request)
 	}
@@ -43,13 +43,13 @@ func (b *localBackend) settle(ctx context.Context, volume *stowagev1alpha1.Local
 }
 
 // newVolume is what a request asks for, on no node yet.
-func (b *localBackend) newVolume(request backend.Request) *stowagev1alpha1.LocalVolume {
-	volume := &stowagev1alpha1.LocalVolume{
+func (b *localBackend) newVolume(request backend.Request) *stowagev1alpha1.NodeVolume {
+	volume := &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:   request.ID,
 			Labels: map[string]string{stowagev1alpha1.BackendLabel: b.name},
 		},
-		Spec: stowagev1alpha1.LocalVolumeSpec{
+		Spec: stowagev1alpha1.NodeVolumeSpec{
 			Backend:          b.name,
 			Path:             b.spec.Path,
 			Capacity:         request.Capacity,
@@ -61,6 +61,6 @@ func (b *localBackend) newVolume(request backend.Request) *stowagev1alpha1.Local
 	}
 	// The finalizer is there from the start: the agent may make the directory
 	// before anybody could add it.
-	controllerutil.AddFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	controllerutil.AddFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
 	return volume
 }

@@ -22,18 +22,18 @@ var _ backend.Expander = (*localBackend)(nil)
 // no room stays asked for, until less is. It reads live: that a volume isn't there
 // ends all trying.
 func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	volume := &stowagev1alpha1.LocalVolume{}
+	volume := &stowagev1alpha1.NodeVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: id}, volume)
 	switch {
 	case apierrors.IsNotFound(err):
-		return backend.Expansion{}, backend.NotFound.Errorf("there is no LocalVolume %s: its data is gone, or was never made", id)
+		return backend.Expansion{}, backend.NotFound.Errorf("there is no NodeVolume %s: its data is gone, or was never made", id)
 	case err != nil:
-		return backend.Expansion{}, fmt.Errorf("reading LocalVolume %s: %w", id, err)
+		return backend.Expansion{}, fmt.Errorf("reading NodeVolume %s: %w", id, err)
 	case !strings.HasPrefix(id, backend.VolumeID(volume.Spec.ClaimRef.UID, 1)) || volume.Spec.Backend != b.name:
-		return backend.Expansion{}, backend.Conflict.Errorf("LocalVolume %s belongs to backend %s and the claim with uid %s: it is left as it is",
+		return backend.Expansion{}, backend.Conflict.Errorf("NodeVolume %s belongs to backend %s and the claim with uid %s: it is left as it is",
 			id, volume.Spec.Backend, volume.Spec.ClaimRef.UID)
 	case !volume.DeletionTimestamp.IsZero():
-		return backend.Expansion{}, backend.Conflict.Errorf("LocalVolume %s is being deleted: it doesn't grow", id)
+		return backend.Expansion{}, backend.Conflict.Errorf("NodeVolume %s is being deleted: it doesn't grow", id)
 	}
 	if err := checkSize(capacity); err != nil {
 		return backend.Expansion{}, err
@@ -52,9 +52,9 @@ func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.
 	return backend.Expansion{}, whyNotGrown(volume)
 }
 
-// ask has the LocalVolume ask for a capacity, be it more or less than before. The
+// ask has the NodeVolume ask for a capacity, be it more or less than before. The
 // resourceVersion keeps what the agent gives meanwhile, and two who ask, apart.
-func (b *localBackend) ask(ctx context.Context, volume *stowagev1alpha1.LocalVolume, capacity resource.Quantity) error {
+func (b *localBackend) ask(ctx context.Context, volume *stowagev1alpha1.NodeVolume, capacity resource.Quantity) error {
 	if volume.Spec.Capacity.Cmp(capacity) == 0 {
 		return nil
 	}
@@ -65,16 +65,16 @@ func (b *localBackend) ask(ctx context.Context, volume *stowagev1alpha1.LocalVol
 	case err == nil:
 		return nil
 	case apierrors.IsConflict(err):
-		return backend.InProgress.Errorf("LocalVolume %s was changed meanwhile: it is asked again", volume.Name)
+		return backend.InProgress.Errorf("NodeVolume %s was changed meanwhile: it is asked again", volume.Name)
 	case apierrors.IsInvalid(err):
-		return backend.Invalid.Errorf("asking for %s for LocalVolume %s: %w", capacity.String(), volume.Name, err)
+		return backend.Invalid.Errorf("asking for %s for NodeVolume %s: %w", capacity.String(), volume.Name, err)
 	default:
-		return fmt.Errorf("asking for %s for LocalVolume %s: %w", capacity.String(), volume.Name, err)
+		return fmt.Errorf("asking for %s for NodeVolume %s: %w", capacity.String(), volume.Name, err)
 	}
 }
 
 // whyNotGrown tells what the agent said of the capacity that is asked for now.
-func whyNotGrown(volume *stowagev1alpha1.LocalVolume) error {
+func whyNotGrown(volume *stowagev1alpha1.NodeVolume) error {
 	granted := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.GrantedCondition)
 	ready := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {

@@ -105,7 +105,7 @@ func TestWhoAsksForGrowthByAnOldViewAsksAgain(t *testing.T) {
 	cluster.actAsAgent(t.Context())
 	stale := interceptor.NewClient(cluster.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-			shown.DeepCopyInto(object.(*stowagev1alpha1.LocalVolume))
+			shown.DeepCopyInto(object.(*stowagev1alpha1.NodeVolume))
 			return nil
 		},
 	})

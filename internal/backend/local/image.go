@@ -14,9 +14,9 @@ import (
 // sectorBytes is the unit of a block device: the size of an image is a multiple.
 const sectorBytes = 512
 
-// asImage says in a new LocalVolume what its image is to be like, if it is one. An fsType
+// asImage says in a new NodeVolume what its image is to be like, if it is one. An fsType
 // is chosen in place of the backend's.
-func (b *localBackend) asImage(volume *stowagev1alpha1.LocalVolume, fsType string) {
+func (b *localBackend) asImage(volume *stowagev1alpha1.NodeVolume, fsType string) {
 	if volume.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return
 	}
@@ -26,10 +26,10 @@ func (b *localBackend) asImage(volume *stowagev1alpha1.LocalVolume, fsType strin
 	}
 }
 
-// mostCapacity is what the API of LocalVolumes allows.
+// mostCapacity is what the API of NodeVolumes allows.
 var mostCapacity = resource.MustParse("4Ei")
 
-// checkSize refuses more than the API of LocalVolumes allows.
+// checkSize refuses more than the API of NodeVolumes allows.
 func checkSize(asked resource.Quantity) error {
 	if asked.Cmp(mostCapacity) > 0 {
 		return backend.Invalid.Errorf("a local volume has %s at most: ask for no more than that, not for %s", mostCapacity.String(), asked.String())
@@ -39,7 +39,7 @@ func checkSize(asked resource.Quantity) error {
 
 // possible is the least capacity that a volume can have, and that is no less than
 // what is asked for. What can't be rounded up any more is more than the API allows.
-func possible(volume *stowagev1alpha1.LocalVolume, asked resource.Quantity) resource.Quantity {
+func possible(volume *stowagev1alpha1.NodeVolume, asked resource.Quantity) resource.Quantity {
 	whole := asked.Value()
 	if over := whole % sectorBytes; volume.Spec.Layout == stowagev1alpha1.LayoutImage && over > 0 && whole <= math.MaxInt64-sectorBytes {
 		whole += sectorBytes - over
@@ -53,6 +53,6 @@ func possible(volume *stowagev1alpha1.LocalVolume, asked resource.Quantity) reso
 }
 
 // growsOnNode says whether a volume holds a file system that its node has to grow.
-func growsOnNode(volume *stowagev1alpha1.LocalVolume) bool {
+func growsOnNode(volume *stowagev1alpha1.NodeVolume) bool {
 	return volume.Spec.Layout == stowagev1alpha1.LayoutImage && volume.Spec.VolumeMode != corev1.PersistentVolumeBlock
 }

@@ -73,7 +73,7 @@ func TestTheSizeOfAnImageIsRoundedUpToWholeSectors(t *testing.T) {
 	}
 }
 
-func TestMoreThanALocalVolumeCanHaveIsRefused(t *testing.T) {
+func TestMoreThanANodeVolumeCanHaveIsRefused(t *testing.T) {
 	for _, most := range []string{"9223372036854775807", "5Ei"} {
 		cluster := newCluster(t, Node("node-1"))
 		disks, request := cluster.open(t, LocalBackend("disks", inImages)), backendtest.Request("1")

@@ -10,18 +10,18 @@ import (
 
 var _ backend.Lister = (*localBackend)(nil)
 
-// List returns the volumes of all LocalVolumes of this backend, and those that agents
+// List returns the volumes of all NodeVolumes of this backend, and those that agents
 // found on their disks without one. They are read live: one that a cache has not seen
-// yet would be taken for lost. Disks are read first: a LocalVolume that was made again
+// yet would be taken for lost. Disks are read first: a NodeVolume that was made again
 // since the agent looked is no longer without one.
 func (b *localBackend) List(ctx context.Context) ([]backend.Held, error) {
 	found, err := b.unrecorded(ctx)
 	if err != nil {
 		return nil, err
 	}
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	if err := b.Live.List(ctx, volumes); err != nil {
-		return nil, fmt.Errorf("listing LocalVolumes: %w", err)
+		return nil, fmt.Errorf("listing NodeVolumes: %w", err)
 	}
 	var held []backend.Held
 	recorded := map[string]bool{}

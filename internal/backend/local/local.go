@@ -1,6 +1,6 @@
 // Package local is the backend whose storage is disks local to nodes.
 //
-// It never touches a disk: it writes LocalVolume objects, and the agent of the
+// It never touches a disk: it writes NodeVolume objects, and the agent of the
 // node that such an object names makes or removes the volume and says so in the
 // object's conditions. The object is the volume's record of who owns it.
 package local
@@ -24,10 +24,10 @@ import (
 
 // Kind makes local backends.
 type Kind struct {
-	// Client reads nodes and LocalVolumes, from a cache where it has one, and
-	// writes LocalVolumes.
+	// Client reads nodes and NodeVolumes, from a cache where it has one, and
+	// writes NodeVolumes.
 	Client client.Client
-	// Live reads LocalVolumes from the API server itself.
+	// Live reads NodeVolumes from the API server itself.
 	Live client.Reader
 	// Base is the folder on every node below which the node agents work.
 	Base string
@@ -88,26 +88,26 @@ func (b *localBackend) Probe(ctx context.Context) error {
 	return b.checkDisks(nodes, disks)
 }
 
-// Provision writes the LocalVolume, then waits for the node's agent. A volume
+// Provision writes the NodeVolume, then waits for the node's agent. A volume
 // that has no room stays asked for, unless another node has: the agent makes it when
 // there is room.
 func (b *localBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	volume := &stowagev1alpha1.LocalVolume{}
+	volume := &stowagev1alpha1.NodeVolume{}
 	err := b.Client.Get(ctx, client.ObjectKey{Name: request.ID}, volume)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, b.create(ctx, request)
 	case err != nil:
-		return nil, fmt.Errorf("reading LocalVolume %s: %w", request.ID, err)
+		return nil, fmt.Errorf("reading NodeVolume %s: %w", request.ID, err)
 	case volume.Spec.ClaimRef != request.Claim:
-		return nil, backend.Conflict.Errorf("LocalVolume %s belongs to claim %s/%s, uid %s",
+		return nil, backend.Conflict.Errorf("NodeVolume %s belongs to claim %s/%s, uid %s",
 			volume.Name, volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name, volume.Spec.ClaimRef.UID)
 	case volume.Spec.Backend != b.name:
-		return nil, backend.Conflict.Errorf("LocalVolume %s belongs to backend %s", volume.Name, volume.Spec.Backend)
+		return nil, backend.Conflict.Errorf("NodeVolume %s belongs to backend %s", volume.Name, volume.Spec.Backend)
 	case request.Source != nil && volume.Spec.Source == "":
-		return nil, backend.Conflict.Errorf("LocalVolume %s began empty, and is no copy", volume.Name)
+		return nil, backend.Conflict.Errorf("NodeVolume %s began empty, and is no copy", volume.Name)
 	case !volume.DeletionTimestamp.IsZero():
-		return nil, backend.InProgress.Errorf("waiting for the deletion of an earlier LocalVolume %s", volume.Name)
+		return nil, backend.InProgress.Errorf("waiting for the deletion of an earlier NodeVolume %s", volume.Name)
 	}
 	if err := outcome(volume); err != nil {
 		if request.Unwanted {
@@ -122,18 +122,18 @@ func (b *localBackend) Provision(ctx context.Context, request backend.Request) (
 	return b.made(ctx, volume)
 }
 
-// Delete removes the LocalVolume; the agent removes the data before the object
+// Delete removes the NodeVolume; the agent removes the data before the object
 // goes, and not while the volume is mounted.
 func (b *localBackend) Delete(ctx context.Context, id string) error {
-	volume := &stowagev1alpha1.LocalVolume{}
+	volume := &stowagev1alpha1.NodeVolume{}
 	if err := b.Live.Get(ctx, client.ObjectKey{Name: id}, volume); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("reading LocalVolume %s: %w", id, err)
+		return fmt.Errorf("reading NodeVolume %s: %w", id, err)
 	}
 	if !strings.HasPrefix(id, backend.VolumeID(volume.Spec.ClaimRef.UID, 1)) || volume.Spec.Backend != b.name {
-		return backend.Conflict.Errorf("LocalVolume %s belongs to backend %s and the claim with uid %s: it is not removed",
+		return backend.Conflict.Errorf("NodeVolume %s belongs to backend %s and the claim with uid %s: it is not removed",
 			id, volume.Spec.Backend, volume.Spec.ClaimRef.UID)
 	}
 	if err := b.condemn(ctx, volume); err != nil {
@@ -144,7 +144,7 @@ func (b *localBackend) Delete(ctx context.Context, id string) error {
 
 // move gives up a volume for which its node has no room, because its pod was placed on
 // another, or another has room: nothing was made, and the next call asks that node.
-func (b *localBackend) move(ctx context.Context, request backend.Request, volume *stowagev1alpha1.LocalVolume, refusal error) error {
+func (b *localBackend) move(ctx context.Context, request backend.Request, volume *stowagev1alpha1.NodeVolume, refusal error) error {
 	if volume.Spec.Source != "" && request.Node == nil {
 		// What it is to be a copy of lies on no other node.
 		return refusal
@@ -163,7 +163,7 @@ func (b *localBackend) move(ctx context.Context, request backend.Request, volume
 // remove no data without the mark, so that whoever deletes objects by hand, or
 // the whole CRD, loses nothing. The version keeps a leader that is late from marking
 // what was retained since it read.
-func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	if !volume.Spec.RemoveData {
 		before := volume.DeepCopy()
 		volume.Spec.RemoveData = true
@@ -172,7 +172,7 @@ func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.Loca
 			return changedMeanwhile(volume.Name)
 		}
 		if err != nil {
-			return fmt.Errorf("marking the data of LocalVolume %s for removal: %w", volume.Name, err)
+			return fmt.Errorf("marking the data of NodeVolume %s for removal: %w", volume.Name, err)
 		}
 	}
 	if !volume.DeletionTimestamp.IsZero() {
@@ -180,12 +180,12 @@ func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.Loca
 	}
 	// What decided, the owner, can't change: the uid is fence enough.
 	if err := b.Client.Delete(ctx, volume, client.Preconditions{UID: &volume.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting LocalVolume %s: %w", volume.Name, err)
+		return fmt.Errorf("deleting NodeVolume %s: %w", volume.Name, err)
 	}
 	return nil
 }
 
-func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*backend.Volume, error) {
+func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (*backend.Volume, error) {
 	if volume.Status.Capacity == nil {
 		return nil, backend.InProgress.Errorf("waiting for the agent of node %s to say how much volume %s has", volume.Spec.NodeName, volume.Name)
 	}
@@ -211,7 +211,7 @@ func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVo
 }
 
 // outcome tells what the agent said: nil where the volume was made.
-func outcome(volume *stowagev1alpha1.LocalVolume) error {
+func outcome(volume *stowagev1alpha1.NodeVolume) error {
 	provisioned := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 	if provisioned == nil {
 		return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", volume.Spec.NodeName, volume.Name)
@@ -240,7 +240,7 @@ func kindOf(reason string) backend.ErrorKind {
 
 // lastWord is what was last said of a volume that is to go: that its node is gone, or
 // what the agent said, if it said anything.
-func lastWord(volume *stowagev1alpha1.LocalVolume) string {
+func lastWord(volume *stowagev1alpha1.NodeVolume) string {
 	if gone := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition); gone != nil {
 		return ": " + gone.Message
 	}

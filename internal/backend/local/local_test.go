@@ -183,7 +183,7 @@ func newCluster(t *testing.T, nodes ...client.Object) cluster {
 		t.Fatal(err)
 	}
 	return cluster{fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(nodes...).
-		WithStatusSubresource(&stowagev1alpha1.LocalVolume{}).Build()}
+		WithStatusSubresource(&stowagev1alpha1.NodeVolume{}).Build()}
 }
 
 // open opens a backend that has a disk of 100Gi on every node.
@@ -210,12 +210,12 @@ func (c cluster) openBare(t *testing.T, object *stowagev1alpha1.StorageBackend) 
 }
 
 // disk says what room a backend has on a node, as the node's agent does.
-func (c cluster) disk(t *testing.T, backend, node, total, available string) *stowagev1alpha1.LocalDisk {
+func (c cluster) disk(t *testing.T, backend, node, total, available string) *stowagev1alpha1.NodeDisk {
 	t.Helper()
-	disk := &stowagev1alpha1.LocalDisk{
+	disk := &stowagev1alpha1.NodeDisk{
 		ObjectMeta: metav1.ObjectMeta{Name: backend + "." + node, Labels: map[string]string{stowagev1alpha1.BackendLabel: backend}},
-		Spec:       stowagev1alpha1.LocalDiskSpec{NodeName: node, Backend: backend, Path: base + "/disks"},
-		Status: stowagev1alpha1.LocalDiskStatus{
+		Spec:       stowagev1alpha1.NodeDiskSpec{NodeName: node, Backend: backend, Path: base + "/disks"},
+		Status: stowagev1alpha1.NodeDiskStatus{
 			Total: new(resource.MustParse(total)), Available: new(resource.MustParse(available)), Used: new(resource.MustParse("1Gi")),
 			Conditions: []metav1.Condition{{Type: stowagev1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: stowagev1alpha1.ReasonReady}},
 		},
@@ -227,12 +227,12 @@ func (c cluster) disk(t *testing.T, backend, node, total, available string) *sto
 }
 
 func (c cluster) has(id string) bool {
-	return c.Get(context.Background(), client.ObjectKey{Name: id}, &stowagev1alpha1.LocalVolume{}) == nil
+	return c.Get(context.Background(), client.ObjectKey{Name: id}, &stowagev1alpha1.NodeVolume{}) == nil
 }
 
-func (c cluster) volume(t *testing.T, uid string) *stowagev1alpha1.LocalVolume {
+func (c cluster) volume(t *testing.T, uid string) *stowagev1alpha1.NodeVolume {
 	t.Helper()
-	volume := &stowagev1alpha1.LocalVolume{}
+	volume := &stowagev1alpha1.NodeVolume{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: backendtest.Request(uid).ID}, volume); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func (c cluster) say(t *testing.T, uid string, status metav1.ConditionStatus, re
 	}
 }
 
-func (c cluster) provisioned(volume *stowagev1alpha1.LocalVolume, status metav1.ConditionStatus, reason, message string) {
+func (c cluster) provisioned(volume *stowagev1alpha1.NodeVolume, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&volume.Status.Conditions, metav1.Condition{
 		Type: stowagev1alpha1.ProvisionedCondition, Status: status, Reason: reason, Message: message,
 	})
@@ -277,7 +277,7 @@ func (c cluster) runAgent(t *testing.T) {
 }
 
 func (c cluster) actAsAgent(ctx context.Context) {
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	if c.List(ctx, volumes) != nil {
 		return
 	}

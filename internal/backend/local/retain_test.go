@@ -39,10 +39,10 @@ func (c cluster) begin(t *testing.T, uid string) {
 	}
 }
 
-// reports has the agent of node-1 say what lies on the disk and no LocalVolume has.
-func (c cluster) reports(t *testing.T, ids ...string) *stowagev1alpha1.LocalDisk {
+// reports has the agent of node-1 say what lies on the disk and no NodeVolume has.
+func (c cluster) reports(t *testing.T, ids ...string) *stowagev1alpha1.NodeDisk {
 	t.Helper()
-	disk := &stowagev1alpha1.LocalDisk{}
+	disk := &stowagev1alpha1.NodeDisk{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "disks.node-1"}, disk); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestAVolumeIsRetainedWhileItsAgentHasNotBegunToRemoveIt(t *testing.T) {
 
 	place, err := backend.Retain(t.Context(), disks, id)
 
-	if err != nil || !strings.Contains(place, "on node node-1 (LocalVolume "+id+")") || strings.Contains(place, "older version") {
+	if err != nil || !strings.Contains(place, "on node node-1 (NodeVolume "+id+")") || strings.Contains(place, "older version") {
 		t.Errorf("it lies in %q, error %v", place, err)
 	}
 	volume := cluster.volume(t, "1")
@@ -162,14 +162,14 @@ func TestAnothersVolumeIsNotRetained(t *testing.T) {
 	}
 }
 
-// showing reads one LocalVolume as it was before.
+// showing reads one NodeVolume as it was before.
 type showing struct {
 	cluster
-	volume *stowagev1alpha1.LocalVolume
+	volume *stowagev1alpha1.NodeVolume
 }
 
 func (s showing) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if volume, is := object.(*stowagev1alpha1.LocalVolume); is && key.Name == s.volume.Name {
+	if volume, is := object.(*stowagev1alpha1.NodeVolume); is && key.Name == s.volume.Name {
 		s.volume.DeepCopyInto(volume)
 		return nil
 	}

@@ -49,7 +49,7 @@ func (b *localBackend) places(ctx context.Context, nodes []corev1.Node, but stri
 	if err != nil {
 		return nil, err
 	}
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	if err := b.Client.List(ctx, volumes, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
 		return nil, fmt.Errorf("listing the volumes of backend %s: %w", b.name, err)
 	}
@@ -81,13 +81,13 @@ func (b *localBackend) places(ctx context.Context, nodes []corev1.Node, but stri
 	return places, nil
 }
 
-// disks are the LocalDisks of the backend, by node.
-func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.LocalDisk, error) {
-	list := &stowagev1alpha1.LocalDiskList{}
+// disks are the NodeDisks of the backend, by node.
+func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.NodeDisk, error) {
+	list := &stowagev1alpha1.NodeDiskList{}
 	if err := b.Client.List(ctx, list, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
 		return nil, fmt.Errorf("listing the disks of backend %s: %w", b.name, err)
 	}
-	disks := map[string]*stowagev1alpha1.LocalDisk{}
+	disks := map[string]*stowagev1alpha1.NodeDisk{}
 	for i := range list.Items {
 		disks[list.Items[i].Spec.NodeName] = &list.Items[i]
 	}
@@ -95,7 +95,7 @@ func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.L
 }
 
 // checkDisks tells of the disks on which no volumes can be made.
-func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowagev1alpha1.LocalDisk) error {
+func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowagev1alpha1.NodeDisk) error {
 	var troubles []string
 	reported := false
 	for _, node := range nodes {
@@ -119,12 +119,12 @@ func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowage
 	}
 }
 
-func isReported(disk *stowagev1alpha1.LocalDisk) bool {
+func isReported(disk *stowagev1alpha1.NodeDisk) bool {
 	return meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) != nil
 }
 
 // exhausted names the nodes that have too little room. How much each has stands in its
-// LocalDisk alone: the text is written to each claim that waits, again with each change.
+// NodeDisk alone: the text is written to each claim that waits, again with each change.
 func exhausted(wanted resource.Quantity, places []place) error {
 	nodes := make([]string, 0, len(places))
 	for _, place := range places {
@@ -132,7 +132,7 @@ func exhausted(wanted resource.Quantity, places []place) error {
 	}
 	slices.Sort(nodes)
 	return backend.Exhausted.Errorf("none of %d nodes has room for %s (%s): delete claims, or add a node or a disk; "+
-		"kubectl get localdisks shows what each has", len(places), wanted.String(), named(nodes))
+		"kubectl get nodedisks shows what each has", len(places), wanted.String(), named(nodes))
 }
 
 // named joins the first few of what may be thousands, and counts the rest.

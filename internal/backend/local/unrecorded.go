@@ -12,7 +12,7 @@ import (
 
 var _ backend.Remainer = (*localBackend)(nil)
 
-// unrecorded is a volume that an agent found on its disk, and that no LocalVolume had
+// unrecorded is a volume that an agent found on its disk, and that no NodeVolume had
 // then.
 type unrecorded struct {
 	stowagev1alpha1.UnrecordedVolume
@@ -31,7 +31,7 @@ func (u unrecorded) held() backend.Held {
 // unrecorded lists what the agents found. They are read live: after a restart a cache
 // would know of nothing.
 func (b *localBackend) unrecorded(ctx context.Context) ([]unrecorded, error) {
-	disks := &stowagev1alpha1.LocalDiskList{}
+	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := b.Live.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name}); err != nil {
 		return nil, fmt.Errorf("listing the disks of backend %s: %w", b.name, err)
 	}
@@ -48,7 +48,7 @@ func (b *localBackend) unrecorded(ctx context.Context) ([]unrecorded, error) {
 	return found, nil
 }
 
-// Remains tells where an agent found the data of a volume that has no LocalVolume.
+// Remains tells where an agent found the data of a volume that has no NodeVolume.
 func (b *localBackend) Remains(ctx context.Context, id string) (place string, err error) {
 	found, err := b.unrecorded(ctx)
 	if err != nil {
@@ -62,12 +62,12 @@ func (b *localBackend) Remains(ctx context.Context, id string) (place string, er
 	return "", nil
 }
 
-// retainUnrecorded needs no note: what has no LocalVolume is never removed.
+// retainUnrecorded needs no note: what has no NodeVolume is never removed.
 func (b *localBackend) retainUnrecorded(ctx context.Context, id string) (place string, err error) {
 	place, err = b.Remains(ctx, id)
 	if err != nil || place != "" {
 		return place, err
 	}
-	return "", backend.NotFound.Errorf("there is no LocalVolume %s, and no node's agent found the volume on its disk: "+
+	return "", backend.NotFound.Errorf("there is no NodeVolume %s, and no node's agent found the volume on its disk: "+
 		"its data was removed, was never made, or lies on a disk that isn't there", id)
 }

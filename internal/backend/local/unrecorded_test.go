@@ -8,7 +8,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-func TestWhatAnAgentFoundWithoutALocalVolumeIsHeldThere(t *testing.T) {
+func TestWhatAnAgentFoundWithoutANodeVolumeIsHeldThere(t *testing.T) {
 	cluster, disks, id := condemned(t)
 	cluster.reports(t, "pvc-lost", id)
 
@@ -18,7 +18,7 @@ func TestWhatAnAgentFoundWithoutALocalVolumeIsHeldThere(t *testing.T) {
 		t.Fatalf("it holds %v, error %v", held, err)
 	}
 	if held[0].ID != id || held[0].Node != "" {
-		t.Errorf("what a LocalVolume records is held as %v", held[0])
+		t.Errorf("what a NodeVolume records is held as %v", held[0])
 	}
 	if held[1] != (backend.Held{ID: "pvc-lost", Node: "node-1"}) {
 		t.Errorf("what none records is held as %v", held[1])
@@ -42,7 +42,7 @@ func TestWhatAnAgentFoundIsNamedWithItsClaim(t *testing.T) {
 	}
 }
 
-func TestDataWithoutALocalVolumeIsNotCalledGone(t *testing.T) {
+func TestDataWithoutANodeVolumeIsNotCalledGone(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	disks := cluster.open(t, LocalBackend("disks"))
 	cluster.reports(t, "pvc-1")

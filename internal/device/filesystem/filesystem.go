@@ -1,5 +1,5 @@
 // Package filesystem looks for, makes, checks and grows file systems on devices and images,
-// by the programs of this machine, whose memory and output are bounded. The LocalVolume
+// by the programs of this machine, whose memory and output are bounded. The NodeVolume
 // reconciler and the volume types of the node agent call it; package mount mounts.
 //
 // It never formats what holds data, or might.

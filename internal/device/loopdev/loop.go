@@ -1,4 +1,4 @@
-// Package loopdev allocates images and attaches them to loop devices. The LocalVolume
+// Package loopdev allocates images and attaches them to loop devices. The NodeVolume
 // reconciler and the volume types of the node agent call it.
 //
 // An image is known by its device and inode, never by its path, and has at most one loop

@@ -2,7 +2,7 @@
 // deep, in slices of time, without following a symlink or entering a mount. Removals begin
 // with a rename, so that a crash in the middle leaves no half of a volume at its path.
 //
-// The LocalVolume reconciler, volume types and package remote call it. It never decides
+// The NodeVolume reconciler, volume types and package remote call it. It never decides
 // what may be removed.
 package filetree
 

@@ -1,5 +1,5 @@
 // Package localdisk has what the agents of local disks share, which run on every node, beside
-// a kubelet or not: diskagent for LocalDisks, volumeagent for LocalVolumes, recycling for
+// a kubelet or not: diskagent for NodeDisks, volumeagent for NodeVolumes, recycling for
 // scrubbed volumes. The packages below them, from the lowest: layout; identity, limit, room
 // and usage; inspect and store.
 package localdisk
@@ -19,7 +19,7 @@ type Options struct {
 	NodeName string
 	// Store makes them. Both reconcilers have the same.
 	Store *store.Store
-	// Client reads from a cache that holds this node's LocalVolumes and LocalDisks,
+	// Client reads from a cache that holds this node's NodeVolumes and NodeDisks,
 	// and writes.
 	Client client.Client
 	// Live reads from the API server itself.

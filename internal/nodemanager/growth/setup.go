@@ -32,14 +32,14 @@ const (
 )
 
 // SetupWithManager adds the reconciler to a manager, which may be running. With a
-// cache of this node's LocalVolumes, it looks as soon as the storage of one has grown.
-func (g *Growth) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache) error {
+// cache of this node's NodeVolumes, it looks as soon as the storage of one has grown.
+func (g *Growth) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) error {
 	blueprint := ctrl.NewControllerManagedBy(mgr).
 		Named("volume-growth").
 		Watches(&corev1.Pod{}, claimHandler(), builder.WithPredicates(mountedVolumes())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentGrowths})
-	if localVolumes != nil {
-		blueprint = blueprint.WatchesRawSource(source.Kind(localVolumes, &stowagev1alpha1.LocalVolume{},
+	if nodeVolumes != nil {
+		blueprint = blueprint.WatchesRawSource(source.Kind(nodeVolumes, &stowagev1alpha1.NodeVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(g.requestOfClaim), grownStorage()))
 	}
 	return blueprint.Complete(g)
@@ -64,7 +64,7 @@ func claimHandler() handler.EventHandler {
 
 // requestOfClaim is the claim of a volume whose storage has grown. The manager is
 // about to say so in the claim.
-func (g *Growth) requestOfClaim(_ context.Context, volume *stowagev1alpha1.LocalVolume) []reconcile.Request {
+func (g *Growth) requestOfClaim(_ context.Context, volume *stowagev1alpha1.NodeVolume) []reconcile.Request {
 	claim := podclaims.ClaimOf(volume)
 	g.looks.Forget(claim.String())
 	return []reconcile.Request{{NamespacedName: claim}}
@@ -83,19 +83,19 @@ func mountedVolumes() predicate.Predicate {
 }
 
 // grownStorage passes local volumes that were given more.
-func grownStorage() predicate.TypedPredicate[*stowagev1alpha1.LocalVolume] {
-	given := func(volume *stowagev1alpha1.LocalVolume) resource.Quantity {
+func grownStorage() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
+	given := func(volume *stowagev1alpha1.NodeVolume) resource.Quantity {
 		if volume.Status.Capacity == nil {
 			return resource.Quantity{}
 		}
 		return *volume.Status.Capacity
 	}
-	return predicate.TypedFuncs[*stowagev1alpha1.LocalVolume]{
-		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
-		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.LocalVolume]) bool {
+	return predicate.TypedFuncs[*stowagev1alpha1.NodeVolume]{
+		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.NodeVolume]) bool {
 			before, now := given(e.ObjectOld), given(e.ObjectNew)
 			return before.Cmp(now) < 0
 		},
-		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
+		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
 	}
 }

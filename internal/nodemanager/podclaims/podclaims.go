@@ -40,8 +40,8 @@ func PodsUsing(ctx context.Context, cached client.Reader, claim client.ObjectKey
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !slices.Contains(ClaimsOf(&pod), claim) }), nil
 }
 
-// ClaimOf is the claim that a LocalVolume is for.
-func ClaimOf(volume *stowagev1alpha1.LocalVolume) types.NamespacedName {
+// ClaimOf is the claim that a NodeVolume is for.
+func ClaimOf(volume *stowagev1alpha1.NodeVolume) types.NamespacedName {
 	return types.NamespacedName{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}
 }
 

@@ -32,7 +32,7 @@ func (n *namespace) isDirectory(claim *corev1.PersistentVolumeClaim, pod *corev1
 	if err != nil {
 		return err
 	}
-	local := &stowagev1alpha1.LocalVolume{}
+	local := &stowagev1alpha1.NodeVolume{}
 	local.Name = volume.Spec.CSI.VolumeHandle
 	if err := n.get(local); err != nil {
 		return err

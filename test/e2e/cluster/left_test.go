@@ -60,7 +60,7 @@ func (n *namespace) noNamespaces() error {
 
 func (n *namespace) noObjects() error {
 	for _, list := range []client.ObjectList{
-		&corev1.PersistentVolumeList{}, &storagev1.VolumeAttachmentList{}, &stowagev1alpha1.LocalVolumeList{},
+		&corev1.PersistentVolumeList{}, &storagev1.VolumeAttachmentList{}, &stowagev1alpha1.NodeVolumeList{},
 	} {
 		if err := n.cluster.Client.List(n.ctx, list); err != nil {
 			return err

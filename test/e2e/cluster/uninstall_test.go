@@ -86,11 +86,11 @@ func (n *namespace) storageStays() error {
 		if volume.Spec.CSI.Driver != stowagev1alpha1.LocalDriver {
 			continue
 		}
-		local := &stowagev1alpha1.LocalVolume{}
+		local := &stowagev1alpha1.NodeVolume{}
 		local.Name = volume.Spec.CSI.VolumeHandle
 		problems = append(problems, n.get(local))
 		if local.DeletionTimestamp != nil {
-			problems = append(problems, fmt.Errorf("LocalVolume %s is being deleted", local.Name))
+			problems = append(problems, fmt.Errorf("NodeVolume %s is being deleted", local.Name))
 		}
 	}
 	return errors.Join(problems...)

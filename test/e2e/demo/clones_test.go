@@ -24,7 +24,7 @@ func clones(s *scenario) {
 	s.apply("copy.yaml", values{"NAME": "copy", "CLASS": "copies", "SIZE": "400Mi", "SOURCE": "origin"})
 	s.apply("pod.yaml", values{"NAME": "copy", "CLAIM": "copy"})
 	volume := "pvc-" + string(s.claim("copy").UID)
-	s.check("its node is asked for a copy", "pvc/copy", func() error { return s.get(volume, &stowagev1alpha1.LocalVolume{}) })
+	s.check("its node is asked for a copy", "pvc/copy", func() error { return s.get(volume, &stowagev1alpha1.NodeVolume{}) })
 	s.say("Where the disk can't share blocks between files, the copy waits until no pod uses the origin,\n" +
 		"and the origin isn't removed before:")
 	s.kubectl("delete", "pod/origin", "pvc/origin", "--wait=false")

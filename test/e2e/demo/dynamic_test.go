@@ -26,10 +26,10 @@ func dynamicVolume(s *scenario) {
 	volume := "pvc-" + string(s.claim("data").UID)
 	s.check("the claim is Bound to a new volume, named after its uid", "pvc/data", s.claimIsBound("data", volume))
 	s.check("the volume is Bound to the claim", "pv/"+volume, s.volumeIs(volume, corev1.VolumeBound))
-	s.check("its directory is on the node's disk", "localvolume/"+volume, s.exists(s.onDisk(volume), true))
+	s.check("its directory is on the node's disk", "nodevolume/"+volume, s.exists(s.onDisk(volume), true))
 	s.check("it is mounted in the pod's directory", "pod/writer", s.mounted("writer", volume, &point))
 	s.write(point.Path)
-	s.check("the file is on the disk", "localvolume/"+volume, s.greets(s.onDisk(volume)))
+	s.check("the file is on the disk", "nodevolume/"+volume, s.greets(s.onDisk(volume)))
 }
 
 // onDisk is where a volume of the backend "fast" lies.

@@ -51,7 +51,7 @@ func (s *scenario) keepToSize() {
 	s.check("what was there is there", "pod/db", s.greets(point.Path))
 	s.kubectl("delete", "pod/db", "pvc/db", "--wait=false")
 	s.check("the volume is gone", "pv/"+volume, s.isGone(volume, &corev1.PersistentVolume{}))
-	s.check("its image is gone from the disk", "localvolume/"+volume, s.exists(image, false))
+	s.check("its image is gone from the disk", "nodevolume/"+volume, s.exists(image, false))
 }
 
 // blockDevice: a pod gets a device of exactly the asked size.

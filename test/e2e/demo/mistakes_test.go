@@ -83,12 +83,12 @@ func (s *scenario) quote(said string) {
 // nothingIsLeft holds if there is no volume but those named.
 func (s *scenario) nothingIsLeft(but ...string) condition {
 	return func() error {
-		volumes, records := &corev1.PersistentVolumeList{}, &stowagev1alpha1.LocalVolumeList{}
+		volumes, records := &corev1.PersistentVolumeList{}, &stowagev1alpha1.NodeVolumeList{}
 		if err := errors.Join(s.cluster.Client.List(s.ctx, volumes), s.cluster.Client.List(s.ctx, records)); err != nil {
 			return err
 		}
 		if len(volumes.Items) != len(but) || len(records.Items) != 0 {
-			return fmt.Errorf("%d volumes and %d LocalVolumes are there", len(volumes.Items), len(records.Items))
+			return fmt.Errorf("%d volumes and %d NodeVolumes are there", len(volumes.Items), len(records.Items))
 		}
 		return s.emptyDisk()
 	}

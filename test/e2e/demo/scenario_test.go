@@ -172,7 +172,7 @@ func (s *scenario) dump(ctx context.Context) {
 	}
 	for _, arguments := range [][]string{
 		{"describe", s.about},
-		{"get", "pv,pvc,pods,volumeattachments,storagebackends,localvolumes,localdisks", "--all-namespaces", "-o", "wide"},
+		{"get", "pv,pvc,pods,volumeattachments,storagebackends,nodevolumes,nodedisks", "--all-namespaces", "-o", "wide"},
 		{"get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"},
 	} {
 		if command, err := s.cluster.Kubectl(ctx, arguments...); err == nil {

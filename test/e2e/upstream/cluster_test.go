@@ -21,7 +21,7 @@ const apart = "test.stowage.dev/apart"
 func nothingIsLeft(ctx context.Context) error {
 	var left []string
 	for _, list := range []client.ObjectList{
-		&corev1.PersistentVolumeList{}, &storagev1.VolumeAttachmentList{}, &stowagev1alpha1.LocalVolumeList{},
+		&corev1.PersistentVolumeList{}, &storagev1.VolumeAttachmentList{}, &stowagev1alpha1.NodeVolumeList{},
 	} {
 		if err := cluster.Client.List(ctx, list); err != nil {
 			return err

@@ -130,7 +130,7 @@ func (c *Cluster) BackendsAreReady(ctx context.Context) error {
 }
 
 func (c *Cluster) knowsDisks(ctx context.Context, node *kubenode.Node) error {
-	disks := &stowagev1alpha1.LocalDiskList{}
+	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := c.Client.List(ctx, disks); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 var kinds = []string{
-	"nodes", "csinodes", "csidrivers", "storageclasses", "storagebackends", "localvolumes", "localdisks", "csistoragecapacities",
+	"nodes", "csinodes", "csidrivers", "storageclasses", "storagebackends", "nodevolumes", "nodedisks", "csistoragecapacities",
 	"persistentvolumes", "persistentvolumeclaims", "volumeattachments", "pods", "daemonsets", "deployments", "statefulsets", "events",
 }
 

@@ -11,7 +11,7 @@ import (
 // Names of files are in errors, and the API server refuses what is too long.
 func TestTheMessagesOfADiskAreAsLongAsTheAPITakes(t *testing.T) {
 	const reason = ": no space left on device"
-	disk := &stowagev1alpha1.LocalDisk{}
+	disk := &stowagev1alpha1.NodeDisk{}
 	setDiskCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonUnavailable, "looking at /"+strings.Repeat("é/", 1<<20)+reason)
 	for _, condition := range disk.Status.Conditions {
 		if len(condition.Message) > message.MaxCondition || !strings.HasSuffix(condition.Message, reason) {

@@ -16,7 +16,7 @@ type metrics struct {
 	total, used, given, available, ready *prometheus.GaugeVec
 
 	mu sync.Mutex
-	// backends are the disks' backends, by the names of LocalDisks.
+	// backends are the disks' backends, by the names of NodeDisks.
 	backends map[string]string
 }
 
@@ -47,7 +47,7 @@ func (n *metrics) register(registerer prometheus.Registerer) error {
 }
 
 // set sets the numbers of a disk.
-func (n *metrics) set(disk *stowagev1alpha1.LocalDisk) {
+func (n *metrics) set(disk *stowagev1alpha1.NodeDisk) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.backends[disk.Name] = disk.Spec.Backend

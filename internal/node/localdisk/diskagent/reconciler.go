@@ -1,6 +1,6 @@
-// Package diskagent reconciles the LocalDisks of one node. It accepts new disks, recognises
-// known ones, measures their room, and lists volumes on them that no LocalVolume has. It
-// writes the status of LocalDisks and markers on disks. It never touches a volume.
+// Package diskagent reconciles the NodeDisks of one node. It accepts new disks, recognises
+// known ones, measures their room, and lists volumes on them that no NodeVolume has. It
+// writes the status of NodeDisks and markers on disks. It never touches a volume.
 package diskagent
 
 import (
@@ -53,18 +53,18 @@ type Reconciler struct {
 	written map[string]time.Time
 }
 
-// NewReconciler returns the reconciler of a node's LocalDisks.
+// NewReconciler returns the reconciler of a node's NodeDisks.
 func NewReconciler(options localdisk.Options) *Reconciler {
 	return &Reconciler{Options: options, numbers: newMetrics(), clock: clock.RealClock{}, written: map[string]time.Time{}}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks,verbs=get;list;watch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks/status,verbs=update;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
 // Reconcile looks at one disk.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	stored := &stowagev1alpha1.LocalDisk{}
+	stored := &stowagev1alpha1.NodeDisk{}
 	err := r.Client.Get(ctx, request.NamespacedName, stored)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.Name)
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // identify finds out whether the disk is there that was accepted, or accepts one.
-func (r *Reconciler) identify(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
+func (r *Reconciler) identify(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
 	if disk.Status.Identity == nil {
 		if err := r.checkPathIsFree(ctx, disk); err != nil {
 			return err
@@ -109,8 +109,8 @@ func (r *Reconciler) identify(ctx context.Context, disk *stowagev1alpha1.LocalDi
 
 // checkPathIsFree refuses a folder that is another backend's, lies in one, or around
 // one: the older keeps it.
-func (r *Reconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
-	disks := &stowagev1alpha1.LocalDiskList{}
+func (r *Reconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
+	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := r.Client.List(ctx, disks); err != nil {
 		return fmt.Errorf("listing the node's disks: %w", err)
 	}
@@ -129,7 +129,7 @@ func (r *Reconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.
 
 // isOlder says which of two disks came first; names decide between those of one
 // second.
-func isOlder(a, b *stowagev1alpha1.LocalDisk) bool {
+func isOlder(a, b *stowagev1alpha1.NodeDisk) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.Name < b.Name
 	}
@@ -137,7 +137,7 @@ func isOlder(a, b *stowagev1alpha1.LocalDisk) bool {
 }
 
 // measure says what room the disk has.
-func (r *Reconciler) measure(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
+func (r *Reconciler) measure(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
 	var reserved int64
 	if disk.Spec.ReservedCapacity != nil {
 		reserved = disk.Spec.ReservedCapacity.Value()
@@ -167,7 +167,7 @@ func (r *Reconciler) volumes(ctx context.Context) layout.Lister {
 
 // write writes the status, if it says something new, and tells of a new problem. The
 // version keeps an identity from being written over by what was seen before it.
-func (r *Reconciler) write(ctx context.Context, stored, disk *stowagev1alpha1.LocalDisk) error {
+func (r *Reconciler) write(ctx context.Context, stored, disk *stowagev1alpha1.NodeDisk) error {
 	if equality.Semantic.DeepEqual(stored.Status, disk.Status) {
 		return nil
 	}
@@ -200,9 +200,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("registering the metrics of disks: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("localdisk").
-		For(&stowagev1alpha1.LocalDisk{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&stowagev1alpha1.LocalVolume{}, r.measuredLater()).
+		Named("nodedisk").
+		For(&stowagev1alpha1.NodeDisk{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&stowagev1alpha1.NodeVolume{}, r.measuredLater()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: diskWorkers}).
 		Complete(r)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/room"
 )
 
-// diskReasonOf is the reason of a LocalDisk's condition that tells of an error.
+// diskReasonOf is the reason of a NodeDisk's condition that tells of an error.
 func diskReasonOf(err error) string {
 	reasons := []struct {
 		kind   error
@@ -39,7 +39,7 @@ func diskReasonOf(err error) string {
 }
 
 // setDiskReady says, in memory, whether volumes can be made on a disk.
-func setDiskReady(disk *stowagev1alpha1.LocalDisk, problem error, base layout.Base) {
+func setDiskReady(disk *stowagev1alpha1.NodeDisk, problem error, base layout.Base) {
 	if problem != nil {
 		setDiskCondition(disk, stowagev1alpha1.ReadyCondition, diskReasonOf(problem), layout.MessageOf(problem, base))
 		return
@@ -49,13 +49,13 @@ func setDiskReady(disk *stowagev1alpha1.LocalDisk, problem error, base layout.Ba
 
 // setRoom says, in memory, whether a disk has room for volumes. How the disk is used
 // stands in the numbers of the status, which are written at intervals.
-func setRoom(disk *stowagev1alpha1.LocalDisk, measured room.Room) {
+func setRoom(disk *stowagev1alpha1.NodeDisk, measured room.Room) {
 	reason, message := measured.Fullness()
 	setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, reason, message)
 }
 
 // setUnknownRoom says, in memory, that nobody knows a disk's room.
-func setUnknownRoom(disk *stowagev1alpha1.LocalDisk) {
+func setUnknownRoom(disk *stowagev1alpha1.NodeDisk) {
 	disk.Status.Available = nil
 	meta.SetStatusCondition(&disk.Status.Conditions, metav1.Condition{
 		Type: stowagev1alpha1.HasRoomCondition, Status: metav1.ConditionUnknown, ObservedGeneration: disk.Generation,
@@ -63,7 +63,7 @@ func setUnknownRoom(disk *stowagev1alpha1.LocalDisk) {
 	})
 }
 
-func setDiskCondition(disk *stowagev1alpha1.LocalDisk, kind, reason, text string) {
+func setDiskCondition(disk *stowagev1alpha1.NodeDisk, kind, reason, text string) {
 	status := metav1.ConditionFalse
 	if reason == stowagev1alpha1.ReasonReady {
 		status = metav1.ConditionTrue

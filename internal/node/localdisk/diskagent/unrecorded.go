@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
 )
 
-// lookForUnrecorded says in memory which volumes on a disk no LocalVolume has. While that
+// lookForUnrecorded says in memory which volumes on a disk no NodeVolume has. While that
 // can't be found out, it is as it was; of another disk it says nothing.
-func (r *Reconciler) lookForUnrecorded(ctx context.Context, stored, disk *stowagev1alpha1.LocalDisk) error {
+func (r *Reconciler) lookForUnrecorded(ctx context.Context, stored, disk *stowagev1alpha1.NodeDisk) error {
 	if before := stored.Status.Identity; before != nil && disk.Status.Identity != nil && before.ID != disk.Status.Identity.ID {
 		disk.Status.Unrecorded = nil
 	}
@@ -21,7 +21,7 @@ func (r *Reconciler) lookForUnrecorded(ctx context.Context, stored, disk *stowag
 		return r.namesAt(ctx, disk.Spec.Path)
 	})
 	if err != nil {
-		return fmt.Errorf("looking for volumes without a LocalVolume: %w", err)
+		return fmt.Errorf("looking for volumes without a NodeVolume: %w", err)
 	}
 	if !equality.Semantic.DeepEqual(found, disk.Status.Unrecorded) {
 		disk.Status.Unrecorded = found
@@ -29,9 +29,9 @@ func (r *Reconciler) lookForUnrecorded(ctx context.Context, stored, disk *stowag
 	return nil
 }
 
-// namesAt are the names of the node's LocalVolumes in a folder.
+// namesAt are the names of the node's NodeVolumes in a folder.
 func (r *Reconciler) namesAt(ctx context.Context, path stowagev1alpha1.AbsolutePath) (map[string]bool, error) {
-	list := &stowagev1alpha1.LocalVolumeList{}
+	list := &stowagev1alpha1.NodeVolumeList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the node's volumes: %w", err)
 	}

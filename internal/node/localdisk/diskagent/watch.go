@@ -18,7 +18,7 @@ import (
 // went: backends may share a disk.
 func (r *Reconciler) measuredLater() handler.EventHandler {
 	wake := func(ctx context.Context, queue queue) {
-		disks := &stowagev1alpha1.LocalDiskList{}
+		disks := &stowagev1alpha1.NodeDiskList{}
 		if err := r.Client.List(ctx, disks, client.UnsafeDisableDeepCopy); err != nil {
 			// They are looked at again anyhow, only later.
 			logf.FromContext(ctx).Error(err, "listing disks to measure")

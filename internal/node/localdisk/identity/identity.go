@@ -1,7 +1,7 @@
 // Package identity tells disks apart. It accepts the disk of a backend's folder by a marker
 // that it writes there, and recognises the disk by that marker and its file system. It
 // refuses folders of other backends, of disks that aren't mounted and of copies, so that
-// nothing is written to the wrong disk. It finds volumes on a disk that no LocalVolume has.
+// nothing is written to the wrong disk. It finds volumes on a disk that no NodeVolume has.
 // It writes markers and folders only, and never touches a volume.
 package identity
 
@@ -41,7 +41,7 @@ type Disks struct {
 
 // Disk is a backend's folder on this node as a Store sees it.
 type Disk struct {
-	// Name is the LocalDisk's.
+	// Name is the NodeDisk's.
 	Name string
 	// Path is the folder, Backend the name of whose it is.
 	Path, Backend string
@@ -252,7 +252,7 @@ func wayOut(err error, disk Disk) error {
 	if disk.Known != nil {
 		id = disk.Known.ID
 	}
-	return fmt.Errorf(`%w; if it is gone for good, with the volumes on it, use what is there instead: kubectl patch localdisk %s --type=merge -p '{"spec":{"replaces":"%s"}}'`,
+	return fmt.Errorf(`%w; if it is gone for good, with the volumes on it, use what is there instead: kubectl patch nodedisk %s --type=merge -p '{"spec":{"replaces":"%s"}}'`,
 		err, disk.Name, id)
 }
 

@@ -18,16 +18,16 @@ const (
 	// maxNames is how many names in a backend's folder are looked at, and namesAtOnce how
 	// many are read at once. Only root can write there.
 	maxNames, namesAtOnce = 65536, 1024
-	// maxNameLength is how long the name of a LocalVolume can be.
+	// maxNameLength is how long the name of a NodeVolume can be.
 	maxNameLength = 253
 )
 
-// namer lists the names of the LocalVolumes in a folder.
+// namer lists the names of the NodeVolumes in a folder.
 type namer func() (map[string]bool, error)
 
 // Unrecorded finds the volumes in a backend's folder, on its accepted disk, that no
-// LocalVolume has. The folder is read before the LocalVolumes are listed: a directory
-// is made for a LocalVolume that is in the list, and is gone before it leaves that. So
+// NodeVolume has. The folder is read before the NodeVolumes are listed: a directory
+// is made for a NodeVolume that is in the list, and is gone before it leaves that. So
 // only what is still there afterwards has none.
 func (d Disks) Unrecorded(disk Disk, recorded namer) (*stowagev1alpha1.UnrecordedVolumes, error) {
 	folder, err := d.openAccepted(disk.Path, disk.Known)
@@ -85,7 +85,7 @@ func volumeNames(folder *os.File) ([]string, error) {
 	return names, nil
 }
 
-// isVolumeName reports whether a LocalVolume could have this name: pvc-<uid>, or
+// isVolumeName reports whether a NodeVolume could have this name: pvc-<uid>, or
 // pvc-<uid>-<n>.
 func isVolumeName(name string) bool {
 	uid, found := strings.CutPrefix(name, "pvc-")

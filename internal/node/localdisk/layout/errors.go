@@ -22,7 +22,7 @@ var (
 	// ErrNotSupported: a newer version may make such a volume.
 	ErrNotSupported = errors.New("not supported by this version of Stowage")
 	// ErrInvalid: only another spec cures it.
-	ErrInvalid = errors.New("the LocalVolume is invalid")
+	ErrInvalid = errors.New("the NodeVolume is invalid")
 	// ErrLost: the volume was made, and isn't on its disk.
 	ErrLost = errors.New("the volume is lost")
 	// ErrImageMissing is ErrLost of a volume whose directory is there without its image.

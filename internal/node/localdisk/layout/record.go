@@ -23,7 +23,7 @@ const (
 	MaxRecord = 1024
 )
 
-// OwnerRecord is what a volume's directory tells of the LocalVolume that it was made for.
+// OwnerRecord is what a volume's directory tells of the NodeVolume that it was made for.
 type OwnerRecord struct {
 	// ID is the volume's: the record of a directory that was copied is another's.
 	ID     string                         `json:"id"`

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWhatARecyclingSaysIsAsLongAsTheAPITakes(t *testing.T) {
-	of := &stowagev1alpha1.LocalRecycling{}
+	of := &stowagev1alpha1.NodeRecycling{}
 	setEmptied(of, stowagev1alpha1.ReasonInUse, strings.Repeat("é", 1<<20)+": in use")
 	if got := of.Status.Conditions[0].Message; len(got) > message.MaxCondition || !strings.HasSuffix(got, ": in use") {
 		t.Errorf("it says %d bytes", len(got))

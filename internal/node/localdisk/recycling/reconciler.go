@@ -1,5 +1,5 @@
 // Package recycling empties directories of one node that static volumes of
-// policy Recycle lie in, as LocalRecycling objects ask for it. The node agent runs it
+// policy Recycle lie in, as NodeRecycling objects ask for it. The node agent runs it
 // on every node, beside a kubelet or not.
 //
 // It removes nothing without the manager's approval, which is never older than its own
@@ -52,7 +52,7 @@ type Options struct {
 	NodeName string
 	// Folder empties them.
 	Folder Folder
-	// Client reads from a cache that holds this node's LocalRecyclings, and writes.
+	// Client reads from a cache that holds this node's NodeRecyclings, and writes.
 	Client client.Client
 	// Live reads from the API server itself.
 	Live client.Reader
@@ -78,18 +78,18 @@ type question struct {
 	at   time.Time
 }
 
-// NewReconciler returns the reconciler of a node's LocalRecyclings.
+// NewReconciler returns the reconciler of a node's NodeRecyclings.
 func NewReconciler(options Options) *Reconciler {
 	return &Reconciler{Options: options, asked: map[string]question{}, going: map[string]question{}}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings,verbs=get;list;watch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings/status,verbs=update;patch
 
 // Reconcile looks whether the directory can be emptied, asks whether to, and empties
 // it once that is approved.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	stored := &stowagev1alpha1.LocalRecycling{}
+	stored := &stowagev1alpha1.NodeRecycling{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		r.forget(request.Name)
 		r.end(request.Name)
@@ -128,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // ask asks the manager whether the directory is to be emptied now. What an earlier
 // process asked, nobody knows the age of: it is asked again.
-func (r *Reconciler) ask(ctx context.Context, stored *stowagev1alpha1.LocalRecycling) (ctrl.Result, error) {
+func (r *Reconciler) ask(ctx context.Context, stored *stowagev1alpha1.NodeRecycling) (ctrl.Result, error) {
 	asking := question{of: stored.UID, name: string(uuid.NewUUID()), at: r.Clock.Now()}
 	recycling := stored.DeepCopy()
 	recycling.Status.Asking = asking.name
@@ -142,7 +142,7 @@ func (r *Reconciler) ask(ctx context.Context, stored *stowagev1alpha1.LocalRecyc
 
 // askLater is for an object that doesn't show what this process asked: the cache may be
 // behind, or another agent asked since, with which to take turns would end nowhere.
-func (r *Reconciler) askLater(ctx context.Context, stored *stowagev1alpha1.LocalRecycling, asked question) (ctrl.Result, error) {
+func (r *Reconciler) askLater(ctx context.Context, stored *stowagev1alpha1.NodeRecycling, asked question) (ctrl.Result, error) {
 	if left := approvalLasts - r.Clock.Since(asked.at); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
@@ -151,13 +151,13 @@ func (r *Reconciler) askLater(ctx context.Context, stored *stowagev1alpha1.Local
 
 // confirm makes sure, from a live read, that what was approved still is. Of two agents
 // that take themselves for this node's, only the one that was approved last is.
-func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.LocalRecycling, asked question) error {
-	live := &stowagev1alpha1.LocalRecycling{}
+func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.NodeRecycling, asked question) error {
+	live := &stowagev1alpha1.NodeRecycling{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(of), live); err != nil {
 		if apierrors.IsNotFound(err) {
 			return errUnconfirmed
 		}
-		return fmt.Errorf("reading LocalRecycling %s: %w", of.Name, err)
+		return fmt.Errorf("reading NodeRecycling %s: %w", of.Name, err)
 	}
 	if live.UID != of.UID || !live.DeletionTimestamp.IsZero() || live.Spec.Approved != asked.name ||
 		live.Status.Asking != asked.name || r.Clock.Since(asked.at) > approvalLasts {
@@ -168,7 +168,7 @@ func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.LocalRecyc
 
 // finish says how it ended. Whatever went wrong, the manager is asked anew before it is
 // tried again.
-func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.LocalRecycling, problem error) (ctrl.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.NodeRecycling, problem error) (ctrl.Result, error) {
 	recycling := stored.DeepCopy()
 	switch {
 	case errors.Is(problem, errUnconfirmed):
@@ -186,7 +186,7 @@ func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.LocalRe
 
 // write writes the status, if it says something new, and of this version only: what
 // somebody else asked, or approved, since then isn't answered by it.
-func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alpha1.LocalRecycling, result ctrl.Result) (ctrl.Result, error) {
+func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alpha1.NodeRecycling, result ctrl.Result) (ctrl.Result, error) {
 	recycling.Status.ObservedGeneration = recycling.Generation
 	if equality.Semantic.DeepEqual(stored.Status, recycling.Status) {
 		return result, nil
@@ -197,14 +197,14 @@ func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alph
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("writing the status of LocalRecycling %s: %w", recycling.Name, err)
+		return ctrl.Result{}, fmt.Errorf("writing the status of NodeRecycling %s: %w", recycling.Name, err)
 	default:
 		return result, nil
 	}
 }
 
 // questionOf is what this process asked of an object, if it did.
-func (r *Reconciler) questionOf(of *stowagev1alpha1.LocalRecycling) (question, bool) {
+func (r *Reconciler) questionOf(of *stowagev1alpha1.NodeRecycling) (question, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	asked := r.asked[of.Name]
@@ -212,7 +212,7 @@ func (r *Reconciler) questionOf(of *stowagev1alpha1.LocalRecycling) (question, b
 }
 
 // goingOf is the question whose files are being removed, if there is one.
-func (r *Reconciler) goingOf(of *stowagev1alpha1.LocalRecycling) (question, bool) {
+func (r *Reconciler) goingOf(of *stowagev1alpha1.NodeRecycling) (question, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	going := r.going[of.Name]
@@ -247,8 +247,8 @@ func (r *Reconciler) forget(name string) {
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("localrecycling").
-		For(&stowagev1alpha1.LocalRecycling{}).
+		Named("noderecycling").
+		For(&stowagev1alpha1.NodeRecycling{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentRecyclings}).
 		Complete(r)
 }

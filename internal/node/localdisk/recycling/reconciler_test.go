@@ -182,7 +182,7 @@ var _ = Describe("A directory that is to be emptied", func() {
 	})
 
 	DescribeTable("stays whole when, after it was approved,",
-		func(change func(*stowagev1alpha1.LocalRecycling)) {
+		func(change func(*stowagev1alpha1.NodeRecycling)) {
 			object := n.asked(n.scratch)
 			pass(n.agent, object)
 			approve(object)
@@ -191,10 +191,10 @@ var _ = Describe("A directory that is to be emptied", func() {
 			Expect(filepath.Join(n.scratch, "dir", "file")).To(BeAnExistingFile())
 			Expect(filepath.Join(n.scratch, ".stowage-recycle")).NotTo(BeADirectory())
 		},
-		Entry("it is taken back", func(object *stowagev1alpha1.LocalRecycling) {
+		Entry("it is taken back", func(object *stowagev1alpha1.NodeRecycling) {
 			Expect(admin.Delete(context.Background(), object)).To(Succeed())
 		}),
-		Entry("another agent of the node asks", func(object *stowagev1alpha1.LocalRecycling) {
+		Entry("another agent of the node asks", func(object *stowagev1alpha1.NodeRecycling) {
 			other := object.DeepCopy()
 			other.Status.Asking = "another"
 			Expect(admin.Status().Patch(context.Background(), other, client.MergeFrom(object))).To(Succeed())

@@ -56,12 +56,12 @@ func (r *Reconciler) messageOf(err error) string {
 	}
 }
 
-func isEmptied(of *stowagev1alpha1.LocalRecycling) bool {
+func isEmptied(of *stowagev1alpha1.NodeRecycling) bool {
 	return meta.IsStatusConditionTrue(of.Status.Conditions, stowagev1alpha1.EmptiedCondition)
 }
 
 // setEmptied sets the condition in memory.
-func setEmptied(of *stowagev1alpha1.LocalRecycling, reason, text string) {
+func setEmptied(of *stowagev1alpha1.NodeRecycling, reason, text string) {
 	status := metav1.ConditionFalse
 	if reason == stowagev1alpha1.ReasonReady {
 		status = metav1.ConditionTrue

@@ -32,7 +32,7 @@ var (
 
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
-func TestLocalRecycling(t *testing.T) {
+func TestNodeRecycling(t *testing.T) {
 	specs.Run(t, "local recycling")
 }
 
@@ -81,12 +81,12 @@ func (n *node) newAgent() *recycling.Reconciler {
 	})
 }
 
-// asked creates a LocalRecycling of a directory, as the manager does.
-func (n *node) asked(path string) *stowagev1alpha1.LocalRecycling {
+// asked creates a NodeRecycling of a directory, as the manager does.
+func (n *node) asked(path string) *stowagev1alpha1.NodeRecycling {
 	GinkgoHelper()
-	object := &stowagev1alpha1.LocalRecycling{
+	object := &stowagev1alpha1.NodeRecycling{
 		ObjectMeta: metav1.ObjectMeta{Name: "scratch-" + string(uuid.NewUUID())},
-		Spec: stowagev1alpha1.LocalRecyclingSpec{
+		Spec: stowagev1alpha1.NodeRecyclingSpec{
 			NodeName: n.name, Path: stowagev1alpha1.AbsolutePath(path),
 			Volume:   stowagev1alpha1.VolumeVersion{UID: uuid.NewUUID(), ResourceVersion: "7"},
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "shop", Name: "orders", UID: uuid.NewUUID()},
@@ -97,8 +97,8 @@ func (n *node) asked(path string) *stowagev1alpha1.LocalRecycling {
 	return object
 }
 
-// pass has an agent look at a LocalRecycling once, and reads it again.
-func pass(agent *recycling.Reconciler, object *stowagev1alpha1.LocalRecycling) ctrl.Result {
+// pass has an agent look at a NodeRecycling once, and reads it again.
+func pass(agent *recycling.Reconciler, object *stowagev1alpha1.NodeRecycling) ctrl.Result {
 	GinkgoHelper()
 	result, err := agent.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 	Expect(err).NotTo(HaveOccurred())
@@ -106,13 +106,13 @@ func pass(agent *recycling.Reconciler, object *stowagev1alpha1.LocalRecycling) c
 	return result
 }
 
-func read(object *stowagev1alpha1.LocalRecycling) {
+func read(object *stowagev1alpha1.NodeRecycling) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(admin.Get(context.Background(), client.ObjectKeyFromObject(object), object))).To(Succeed())
 }
 
 // approve approves of what the agent asks, as the manager does.
-func approve(object *stowagev1alpha1.LocalRecycling) {
+func approve(object *stowagev1alpha1.NodeRecycling) {
 	GinkgoHelper()
 	read(object)
 	Expect(object.Status.Asking).NotTo(BeEmpty())
@@ -122,7 +122,7 @@ func approve(object *stowagev1alpha1.LocalRecycling) {
 }
 
 // said is what the condition says: "<status> <reason>", and its message.
-func said(object *stowagev1alpha1.LocalRecycling) (verdict, message string) {
+func said(object *stowagev1alpha1.NodeRecycling) (verdict, message string) {
 	GinkgoHelper()
 	found := meta.FindStatusCondition(object.Status.Conditions, stowagev1alpha1.EmptiedCondition)
 	Expect(found).NotTo(BeNil())

@@ -59,9 +59,9 @@ func (r *Rooms) measure(turn Turn, folder *os.File, reserved int64, volumes []la
 	}, err
 }
 
-// Tell puts numbers into a LocalDisk's status, in memory, if they are news: small
+// Tell puts numbers into a NodeDisk's status, in memory, if they are news: small
 // changes are none before what was written last is old.
-func (r Room) Tell(status *stowagev1alpha1.LocalDiskStatus, isOld bool) {
+func (r Room) Tell(status *stowagev1alpha1.NodeDiskStatus, isOld bool) {
 	fresh := status.DeepCopy()
 	fresh.Total, fresh.Used = inMebibytes(r.total), inMebibytes(r.used)
 	fresh.Given, fresh.Available = inMebibytes(r.given), inMebibytes(r.left())

@@ -65,7 +65,7 @@ func (r Room) check(wanted, taken int64) error {
 			layout.ErrExhausted, layout.Quantity(wanted), layout.Quantity(max(whole, 0)), layout.Quantity(r.total), layout.Quantity(r.reserved))
 	}
 	if wanted > r.total-r.reserved-r.given {
-		return fmt.Errorf("%w: %s is asked for, and other volumes leave less of %s (%s in all, %s reserved): kubectl get localdisks shows how much",
+		return fmt.Errorf("%w: %s is asked for, and other volumes leave less of %s (%s in all, %s reserved): kubectl get nodedisks shows how much",
 			layout.ErrExhausted, layout.Quantity(wanted), layout.Quantity(r.total-r.reserved), layout.Quantity(r.total), layout.Quantity(r.reserved))
 	}
 	if wanted-taken > r.free-r.unwritten {

@@ -58,7 +58,7 @@ func TestTheReasonForNoRoomStaysTheSameWhileTheDiskChanges(t *testing.T) {
 	}
 }
 
-// fullness is what a LocalDisk says of a disk without room.
+// fullness is what a NodeDisk says of a disk without room.
 func fullness(of Room) string {
 	of.free = 0
 	_, message := of.Fullness()

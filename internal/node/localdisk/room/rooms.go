@@ -1,7 +1,7 @@
 // Package room decides whether a disk has room for a volume, or for its growth. It counts
 // what is on the disk, what volumes were given, and what they have yet to write, and lets
 // one volume at a time be given room of a disk. It keeps no record: after a restart, the
-// disk and the LocalVolumes show what was given. It never writes to a disk.
+// disk and the NodeVolumes show what was given. It never writes to a disk.
 package room
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 // Rooms gives room of disks to volumes, one at a time on each disk, and remembers what it
-// gave until disks and LocalVolumes show it.
+// gave until disks and NodeVolumes show it.
 type Rooms struct {
 	// Base is where the folders of all backends lie.
 	Base layout.Base
@@ -51,7 +51,7 @@ func (r *Rooms) TakeTurn(ctx context.Context, path string) (Turn, error) {
 // moment only, while no disk is waited for. Its zero value is usable.
 type ledger struct {
 	mu sync.Mutex
-	// growth is what was given to volumes that grew, by their names: what LocalVolumes
+	// growth is what was given to volumes that grew, by their names: what NodeVolumes
 	// say of it may not be written, or seen, yet.
 	growth map[string]int64
 	// drafts are the volumes, by their names, that were given room and don't have their

@@ -1,4 +1,4 @@
-// Package spec reads LocalVolumes: which volume each asks for, whether this version of
+// Package spec reads NodeVolumes: which volume each asks for, whether this version of
 // Stowage can make it, and which other volumes its node has. It refuses names that aren't
 // those of the claim, because a directory of such a name may belong to something else.
 package spec
@@ -21,7 +21,7 @@ import (
 const defaultFSType = "ext4"
 
 // CheckSpec says whether this version can make such a volume.
-func CheckSpec(volume *stowagev1alpha1.LocalVolume) error {
+func CheckSpec(volume *stowagev1alpha1.NodeVolume) error {
 	if volume.Spec.VolumeMode == corev1.PersistentVolumeBlock && volume.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return fmt.Errorf("volumeMode Block is %w in layout %s: use Filesystem, or layout Image", layout.ErrNotSupported, volume.Spec.Layout)
 	}
@@ -31,7 +31,7 @@ func CheckSpec(volume *stowagev1alpha1.LocalVolume) error {
 // checkName makes sure that the name is one that Stowage makes for this claim:
 // pvc-<uid>, or pvc-<uid>-<n> for a further attempt. A directory of that name can
 // be nobody else's, and so may be adopted, and removed.
-func checkName(volume *stowagev1alpha1.LocalVolume) error {
+func checkName(volume *stowagev1alpha1.NodeVolume) error {
 	uid := string(volume.Spec.ClaimRef.UID)
 	attempt, found := strings.CutPrefix(volume.Name, "pvc-"+uid)
 	number, numbered := strings.CutPrefix(attempt, "-")
@@ -42,7 +42,7 @@ func checkName(volume *stowagev1alpha1.LocalVolume) error {
 }
 
 // IsProvisioned reports whether a volume was made.
-func IsProvisioned(volume *stowagev1alpha1.LocalVolume) bool {
+func IsProvisioned(volume *stowagev1alpha1.NodeVolume) bool {
 	return meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 }
 
@@ -51,7 +51,7 @@ func IsProvisioned(volume *stowagev1alpha1.LocalVolume) bool {
 // was made over.
 func Others(ctx context.Context, reader client.Reader, node, volume string) layout.Lister {
 	return func() ([]layout.Volume, error) {
-		list := &stowagev1alpha1.LocalVolumeList{}
+		list := &stowagev1alpha1.NodeVolumeList{}
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the node's volumes: %w", err)
 		}
@@ -70,8 +70,8 @@ func Others(ctx context.Context, reader client.Reader, node, volume string) layo
 	}
 }
 
-// VolumeOf is what the store needs to know of a LocalVolume.
-func VolumeOf(volume *stowagev1alpha1.LocalVolume) layout.Volume {
+// VolumeOf is what the store needs to know of a NodeVolume.
+func VolumeOf(volume *stowagev1alpha1.NodeVolume) layout.Volume {
 	of := layout.Volume{
 		Path:        string(volume.Spec.Path),
 		Name:        volume.Name,
@@ -95,7 +95,7 @@ func VolumeOf(volume *stowagev1alpha1.LocalVolume) layout.Volume {
 	return of
 }
 
-func imageOf(volume *stowagev1alpha1.LocalVolume) *layout.Image {
+func imageOf(volume *stowagev1alpha1.NodeVolume) *layout.Image {
 	image := &layout.Image{Sparse: volume.Spec.Allocation == stowagev1alpha1.AllocationSparse}
 	if volume.Spec.VolumeMode != corev1.PersistentVolumeBlock {
 		image.FSType = cmp.Or(volume.Spec.FSType, defaultFSType)

@@ -32,23 +32,23 @@ func TestNamesAreThoseThatStowageMakesForTheClaim(t *testing.T) {
 		uid:                  false,
 	}
 	for name, valid := range tests {
-		volume := &stowagev1alpha1.LocalVolume{
+		volume := &stowagev1alpha1.NodeVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       stowagev1alpha1.LocalVolumeSpec{ClaimRef: stowagev1alpha1.ClaimReference{UID: types.UID(uid)}},
+			Spec:       stowagev1alpha1.NodeVolumeSpec{ClaimRef: stowagev1alpha1.ClaimReference{UID: types.UID(uid)}},
 		}
 		if err := checkName(volume); (err == nil) != valid {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}
-	nobody := &stowagev1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-"}}
+	nobody := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-"}}
 	if checkName(nobody) == nil {
 		t.Error("a volume of no claim has a valid name")
 	}
 }
 
 func TestABlockDeviceNeedsAnImage(t *testing.T) {
-	spec := stowagev1alpha1.LocalVolumeSpec{Layout: stowagev1alpha1.LayoutDirectory, VolumeMode: corev1.PersistentVolumeBlock}
-	err := CheckSpec(&stowagev1alpha1.LocalVolume{Spec: spec})
+	spec := stowagev1alpha1.NodeVolumeSpec{Layout: stowagev1alpha1.LayoutDirectory, VolumeMode: corev1.PersistentVolumeBlock}
+	err := CheckSpec(&stowagev1alpha1.NodeVolume{Spec: spec})
 	if !errors.Is(err, layout.ErrNotSupported) || !strings.Contains(err.Error(), "layout Image") {
 		t.Errorf("got %v", err)
 	}

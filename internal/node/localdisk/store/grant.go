@@ -9,7 +9,7 @@ import (
 
 // Grant gives a volume that was made the capacity that it asks for, if there is
 // room for it beside the others of the node. What was granted once is held for the
-// volume until its LocalVolume says so, or asks for less.
+// volume until its NodeVolume says so, or asks for less.
 func (s *Store) Grant(ctx context.Context, volume layout.Volume, others layout.Lister) error {
 	turn, err := s.Rooms.TakeTurn(ctx, volume.Path)
 	if err != nil {

@@ -18,7 +18,7 @@ func TestACopyThatNobodyWantsAnyMoreIsCutShortAndLeavesNothing(t *testing.T) {
 	fillSources(t, base)
 	for kind, source := range sources(base) {
 		var makings InFlight
-		volume := &stowagev1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{UID: "one"}}
+		volume := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{UID: "one"}}
 		making, end := makings.Begin(t.Context(), volume.UID)
 		makings.CancelIfDeleted(volume)
 		if making.Err() != nil {

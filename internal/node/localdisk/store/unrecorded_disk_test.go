@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-func TestAVolumeWithoutALocalVolumeIsKnownByItsRecordOnARealDisk(t *testing.T) {
+func TestAVolumeWithoutANodeVolumeIsKnownByItsRecordOnARealDisk(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs", "btrfs"} {
 		t.Run(fsType, func(t *testing.T) {
 			store, disk, volume := onRealDisk(t, fsType)
@@ -30,7 +30,7 @@ func TestAVolumeWithoutALocalVolumeIsKnownByItsRecordOnARealDisk(t *testing.T) {
 			}
 			everything := func() (map[string]bool, error) { return map[string]bool{volume.Name: true}, nil }
 			if found, err := store.Disks.Unrecorded(disk, everything); err != nil || found.Count != 0 {
-				t.Errorf("beside its LocalVolume it finds %v, error %v", found, err)
+				t.Errorf("beside its NodeVolume it finds %v, error %v", found, err)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func (n *Metrics) Register(registerer prometheus.Registerer) error {
 
 // Set sets the numbers of a volume. Usage is nil where nobody knows it yet: then it
 // is what was told last.
-func (n *Metrics) Set(volume *stowagev1alpha1.LocalVolume, usage *Usage) {
+func (n *Metrics) Set(volume *stowagev1alpha1.NodeVolume, usage *Usage) {
 	of := prometheus.Labels{
 		"volume": volume.Name, "backend": volume.Spec.Backend,
 		"namespace": volume.Spec.ClaimRef.Namespace, "claim": volume.Spec.ClaimRef.Name,

@@ -1,4 +1,4 @@
-// Package usage says how much of a volume is used: in its LocalVolume's status, when it is
+// Package usage says how much of a volume is used: in its NodeVolume's status, when it is
 // news, and in metrics. Directories without a quota are counted file by file, one of each
 // folder at a time and apart from the passes of the reconciler, so that a disk that hangs
 // holds up no other.
@@ -31,7 +31,7 @@ type Usage struct {
 
 // Set says in memory how much of a volume is used, if that is news: what is
 // written for every change is a burden on the API server.
-func Set(volume *stowagev1alpha1.LocalVolume, usage Usage, now time.Time) {
+func Set(volume *stowagev1alpha1.NodeVolume, usage Usage, now time.Time) {
 	if !isNews(&volume.Status, usage, now) {
 		return
 	}
@@ -40,7 +40,7 @@ func Set(volume *stowagev1alpha1.LocalVolume, usage Usage, now time.Time) {
 	volume.Status.UsedTime = new(metav1.NewTime(now))
 }
 
-func isNews(told *stowagev1alpha1.LocalVolumeStatus, usage Usage, now time.Time) bool {
+func isNews(told *stowagev1alpha1.NodeVolumeStatus, usage Usage, now time.Time) bool {
 	if told.Used == nil || told.UsedTime == nil {
 		return true
 	}

@@ -12,19 +12,19 @@ import (
 
 func TestUsageIsToldWhenItMovedMuchOrLongAgo(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	told := func(ago time.Duration) stowagev1alpha1.LocalVolumeStatus {
-		return stowagev1alpha1.LocalVolumeStatus{
+	told := func(ago time.Duration) stowagev1alpha1.NodeVolumeStatus {
+		return stowagev1alpha1.NodeVolumeStatus{
 			Capacity: resource.NewQuantity(1000, resource.BinarySI), Used: resource.NewQuantity(500, resource.BinarySI),
 			UsedInodes: new(int64(5)), UsedTime: new(metav1.NewTime(now.Add(-ago))),
 		}
 	}
 	for name, test := range map[string]struct {
-		told   stowagev1alpha1.LocalVolumeStatus
+		told   stowagev1alpha1.NodeVolumeStatus
 		bytes  int64
 		inodes int64
 		news   bool
 	}{
-		"the first":               {stowagev1alpha1.LocalVolumeStatus{}, 0, 0, true},
+		"the first":               {stowagev1alpha1.NodeVolumeStatus{}, 0, 0, true},
 		"the same, long ago":      {told(time.Hour), 500, 5, false},
 		"a little":                {told(time.Minute), 550, 5, false},
 		"much":                    {told(time.Minute), 551, 5, true},

@@ -23,11 +23,11 @@ const (
 )
 
 // Walker counts what is in directories that have no quota, one of a folder after another
-// and slowly, apart from the passes over LocalVolumes, which go on meanwhile.
+// and slowly, apart from the passes over NodeVolumes, which go on meanwhile.
 type Walker struct {
 	base    layout.Base
 	clock   clock.PassiveClock
-	Counted chan event.TypedGenericEvent[*stowagev1alpha1.LocalVolume]
+	Counted chan event.TypedGenericEvent[*stowagev1alpha1.NodeVolume]
 	asked   chan layout.Volume
 
 	mu    sync.Mutex
@@ -50,7 +50,7 @@ func NewWalker(base layout.Base, at clock.PassiveClock) *Walker {
 	return &Walker{
 		base: base, clock: at, known: map[string]Count{}, waiting: map[string][]layout.Volume{},
 		asked:   make(chan layout.Volume, mostWaiting),
-		Counted: make(chan event.TypedGenericEvent[*stowagev1alpha1.LocalVolume], mostWaiting),
+		Counted: make(chan event.TypedGenericEvent[*stowagev1alpha1.NodeVolume], mostWaiting),
 	}
 }
 
@@ -144,10 +144,10 @@ func (w *Walker) count(ctx context.Context, volume layout.Volume) {
 	if err != nil {
 		logf.FromContext(ctx).V(1).Info("counting what is in a volume", "volume", volume.Name, "error", err.Error())
 	}
-	object := &stowagev1alpha1.LocalVolume{}
+	object := &stowagev1alpha1.NodeVolume{}
 	object.Name = volume.Name
 	select {
-	case w.Counted <- event.TypedGenericEvent[*stowagev1alpha1.LocalVolume]{Object: object}:
+	case w.Counted <- event.TypedGenericEvent[*stowagev1alpha1.NodeVolume]{Object: object}:
 	default: // it is looked at before long anyhow
 	}
 }

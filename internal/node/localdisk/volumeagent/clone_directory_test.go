@@ -17,7 +17,7 @@ import (
 var _ = Describe("A directory that is asked for as a copy", func() {
 	var (
 		n      *node
-		source *stowagev1alpha1.LocalVolume
+		source *stowagev1alpha1.NodeVolume
 	)
 
 	BeforeEach(func(ctx context.Context) {
@@ -67,7 +67,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 		Expect(n.reconcile(ctx, source).RequeueAfter).To(BeNumerically(">", 0))
 		verdict, message := said(ctx, source, stowagev1alpha1.ReadyCondition)
 		Expect(verdict).To(Equal("False InUse"))
-		Expect(message).To(ContainSubstring("it is to be copied to LocalVolume " + clone.Name))
+		Expect(message).To(ContainSubstring("it is to be copied to NodeVolume " + clone.Name))
 
 		n.reconcile(ctx, clone)
 		Expect(os.ReadFile(filepath.Join(dir(clone), "hello"))).To(BeEquivalentTo("world"))
@@ -106,7 +106,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 		Expect(ready(ctx, clone)).To(Equal("True Ready"))
 	})
 
-	DescribeTable("is refused where its source is", func(ctx context.Context, message string, change func(*stowagev1alpha1.LocalVolume)) {
+	DescribeTable("is refused where its source is", func(ctx context.Context, message string, change func(*stowagev1alpha1.NodeVolume)) {
 		clone := n.volume(ctx, copyOf(source), change)
 		n.reconcile(ctx, clone)
 		verdict, text := said(ctx, clone, stowagev1alpha1.ProvisionedCondition)
@@ -114,17 +114,17 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 		Expect(text).To(ContainSubstring(message))
 		Expect(entries(source)).To(ConsistOf(source.Name))
 	},
-		Entry("another namespace's", "belongs to another namespace", func(volume *stowagev1alpha1.LocalVolume) { volume.Spec.ClaimRef.Namespace = "other" }),
-		Entry("another backend's", "belongs to backend fast", func(volume *stowagev1alpha1.LocalVolume) { volume.Spec.Backend = "slow" }),
-		Entry("of another layout", "is of another layout", func(volume *stowagev1alpha1.LocalVolume) { volume.Spec.Layout = stowagev1alpha1.LayoutImage }),
-		Entry("itself", "is no other volume", func(volume *stowagev1alpha1.LocalVolume) { volume.Spec.Source = volume.Name }),
-		Entry("nowhere", "is gone", func(volume *stowagev1alpha1.LocalVolume) { volume.Spec.Source = "pvc-of-nobody" }),
+		Entry("another namespace's", "belongs to another namespace", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.ClaimRef.Namespace = "other" }),
+		Entry("another backend's", "belongs to backend fast", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Backend = "slow" }),
+		Entry("of another layout", "is of another layout", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Layout = stowagev1alpha1.LayoutImage }),
+		Entry("itself", "is no other volume", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Source = volume.Name }),
+		Entry("nowhere", "is gone", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Source = "pvc-of-nobody" }),
 	)
 
 	It("is taken as it is if a crash came between making it and saying so, though its source is gone", func(ctx context.Context) {
 		clone := n.made(ctx, copyOf(source))
 		forgotten := read(ctx, clone)
-		forgotten.Status = stowagev1alpha1.LocalVolumeStatus{}
+		forgotten.Status = stowagev1alpha1.NodeVolumeStatus{}
 		Expect(admin.Status().Update(ctx, forgotten)).To(Succeed())
 		Expect(client.IgnoreNotFound(dropFinalizer(ctx, source))).To(Succeed())
 		n.reconcile(ctx, clone)
@@ -144,7 +144,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 })
 
 // dropFinalizer lets an object go whose data stays, as a person may.
-func dropFinalizer(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func dropFinalizer(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	again := read(ctx, volume)
 	again.Finalizers = nil
 	return errors.Join(admin.Update(ctx, again), admin.Delete(ctx, again))

@@ -128,8 +128,8 @@ var _ = Describe("An image that is asked for as a copy", func() {
 })
 
 // copyOf asks for a copy of a volume.
-func copyOf(source *stowagev1alpha1.LocalVolume) func(*stowagev1alpha1.LocalVolume) {
-	return func(volume *stowagev1alpha1.LocalVolume) {
+func copyOf(source *stowagev1alpha1.NodeVolume) func(*stowagev1alpha1.NodeVolume) {
+	return func(volume *stowagev1alpha1.NodeVolume) {
 		claim := volume.Spec.ClaimRef
 		volume.Spec = *source.Spec.DeepCopy()
 		volume.Spec.ClaimRef, volume.Spec.Source = claim, source.Name
@@ -137,14 +137,14 @@ func copyOf(source *stowagev1alpha1.LocalVolume) func(*stowagev1alpha1.LocalVolu
 }
 
 // mountUntil mounts a volume's image for as long as something is done to it.
-func mountUntil(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (path string, unmount func()) {
+func mountUntil(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (path string, unmount func()) {
 	GinkgoHelper()
 	path, _ = mountNoUUID(ctx, volume)
 	return path, func() { Expect(mount.UnmountBelow(kernel, path)).To(Succeed()) }
 }
 
 // mountNoUUID mounts an image with xfs, as nodes do, and tells of its device.
-func mountNoUUID(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (path, loop string) {
+func mountNoUUID(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (path, loop string) {
 	GinkgoHelper()
 	attached := attach(ctx, volume, loopdev.ForFileSystem)
 	defer attached.Close()

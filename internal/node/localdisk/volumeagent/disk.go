@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
 )
 
-// diskFinder finds the LocalDisks of a node's volumes.
+// diskFinder finds the NodeDisks of a node's volumes.
 type diskFinder struct {
 	nodeName string
 	client   client.Reader
@@ -23,7 +23,7 @@ type diskFinder struct {
 
 // onDisk is what the store needs to know of a volume, with the disk that its
 // backend's folder was accepted on, if one was.
-func (f diskFinder) onDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (layout.Volume, error) {
+func (f diskFinder) onDisk(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (layout.Volume, error) {
 	of := spec.VolumeOf(volume)
 	disk, err := f.findDisk(ctx, volume)
 	if err == nil && disk != nil {
@@ -34,14 +34,14 @@ func (f diskFinder) onDisk(ctx context.Context, volume *stowagev1alpha1.LocalVol
 
 // onAcceptedDisk is the same for a volume that is to be made: while no disk was
 // accepted it says why.
-func (f diskFinder) onAcceptedDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (layout.Volume, error) {
+func (f diskFinder) onAcceptedDisk(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (layout.Volume, error) {
 	of := spec.VolumeOf(volume)
 	disk, err := f.findDisk(ctx, volume)
 	if err != nil {
 		return of, err
 	}
 	if disk == nil {
-		return of, fmt.Errorf("%w for the manager to make a LocalDisk of backend %s for this node, at %s: see whether the backend exists and selects the node",
+		return of, fmt.Errorf("%w for the manager to make a NodeDisk of backend %s for this node, at %s: see whether the backend exists and selects the node",
 			layout.ErrPending, volume.Spec.Backend, volume.Spec.Path)
 	}
 	if of.Disk = disk.Status.Identity; of.Disk != nil {
@@ -54,22 +54,22 @@ func (f diskFinder) onAcceptedDisk(ctx context.Context, volume *stowagev1alpha1.
 	case ready.Reason == stowagev1alpha1.ReasonPathOutsideBase:
 		return of, fmt.Errorf("using %s: %w", disk.Spec.Path, safepath.ErrOutside)
 	default:
-		return of, fmt.Errorf("LocalDisk %s isn't Ready: %s", disk.Name, ready.Message)
+		return of, fmt.Errorf("NodeDisk %s isn't Ready: %s", disk.Name, ready.Message)
 	}
 }
 
 // findDisk finds the disk that a volume is to lie on; nil while nobody made its
-// LocalDisk.
-func (f diskFinder) findDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*stowagev1alpha1.LocalDisk, error) {
-	return f.findDiskWhere(ctx, func(disk *stowagev1alpha1.LocalDisk) bool {
+// NodeDisk.
+func (f diskFinder) findDisk(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (*stowagev1alpha1.NodeDisk, error) {
+	return f.findDiskWhere(ctx, func(disk *stowagev1alpha1.NodeDisk) bool {
 		return disk.Spec.Backend == volume.Spec.Backend && disk.Spec.Path == volume.Spec.Path
 	})
 }
 
 // findDiskWhere finds the first of the node's disks that is one of those; else nil. It is
 // the cache's own, which nobody may change.
-func (f diskFinder) findDiskWhere(ctx context.Context, is func(*stowagev1alpha1.LocalDisk) bool) (*stowagev1alpha1.LocalDisk, error) {
-	disks := &stowagev1alpha1.LocalDiskList{}
+func (f diskFinder) findDiskWhere(ctx context.Context, is func(*stowagev1alpha1.NodeDisk) bool) (*stowagev1alpha1.NodeDisk, error) {
+	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := f.client.List(ctx, disks, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the node's disks: %w", err)
 	}
@@ -87,7 +87,7 @@ func (f diskFinder) findDiskWhere(ctx context.Context, is func(*stowagev1alpha1.
 // folder, nobody knows of a disk.
 func (r *Reconciler) CheckDisk(ctx context.Context, directory string) error {
 	folder := filepath.Dir(directory)
-	disk, err := r.finder.findDiskWhere(ctx, func(disk *stowagev1alpha1.LocalDisk) bool {
+	disk, err := r.finder.findDiskWhere(ctx, func(disk *stowagev1alpha1.NodeDisk) bool {
 		return string(disk.Spec.Path) == folder && disk.Status.Identity != nil
 	})
 	if disk == nil || err != nil {

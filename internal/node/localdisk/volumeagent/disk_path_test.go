@@ -69,7 +69,7 @@ var _ = Describe("A path that can't be used", func() {
 		n.lookAtDisks(ctx)
 
 		says := map[string]string{}
-		for _, disk := range n.localDisks(ctx) {
+		for _, disk := range n.nodeDisks(ctx) {
 			says[disk.Spec.Backend], _ = verdict(&disk, "Ready")
 		}
 		Expect(says).To(Equal(map[string]string{

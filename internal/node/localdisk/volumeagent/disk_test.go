@@ -17,16 +17,16 @@ import (
 const markerFile = ".stowage-disk"
 
 // looked passes once over the node's one disk, and returns it.
-func (n *node) looked(ctx context.Context) *stowagev1alpha1.LocalDisk {
+func (n *node) looked(ctx context.Context) *stowagev1alpha1.NodeDisk {
 	GinkgoHelper()
 	n.lookAtDisks(ctx)
-	disks := n.localDisks(ctx)
+	disks := n.nodeDisks(ctx)
 	Expect(disks).To(HaveLen(1))
 	return &disks[0]
 }
 
 // verdict is what a condition of a disk says: "<status> <reason>", and its message.
-func verdict(disk *stowagev1alpha1.LocalDisk, kind string) (says, message string) {
+func verdict(disk *stowagev1alpha1.NodeDisk, kind string) (says, message string) {
 	GinkgoHelper()
 	condition := meta.FindStatusCondition(disk.Status.Conditions, kind)
 	Expect(condition).NotTo(BeNil())
@@ -34,7 +34,7 @@ func verdict(disk *stowagev1alpha1.LocalDisk, kind string) (says, message string
 	return string(condition.Status) + " " + condition.Reason, condition.Message
 }
 
-func expectDisk(disk *stowagev1alpha1.LocalDisk, says string, messages ...string) {
+func expectDisk(disk *stowagev1alpha1.NodeDisk, says string, messages ...string) {
 	GinkgoHelper()
 	verdict, message := verdict(disk, stowagev1alpha1.ReadyCondition)
 	Expect(verdict).To(Equal(says), message)
@@ -44,7 +44,7 @@ func expectDisk(disk *stowagev1alpha1.LocalDisk, says string, messages ...string
 }
 
 // replace gives up a disk, as a person does.
-func replace(ctx context.Context, disk *stowagev1alpha1.LocalDisk, id string) {
+func replace(ctx context.Context, disk *stowagev1alpha1.NodeDisk, id string) {
 	GinkgoHelper()
 	before := disk.DeepCopy()
 	disk.Spec.Replaces = id
@@ -76,7 +76,7 @@ var _ = Describe("A disk", func() {
 		Expect(n.looked(ctx).ResourceVersion).To(Equal(before))
 	})
 
-	It("is the same one though a crash came between marking it and saying so, or its LocalDisk was deleted", func(ctx context.Context) {
+	It("is the same one though a crash came between marking it and saying so, or its NodeDisk was deleted", func(ctx context.Context) {
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "fast"))
 		first := n.looked(ctx)
 		Expect(admin.Delete(ctx, first)).To(Succeed())
@@ -97,7 +97,7 @@ var _ = Describe("A disk", func() {
 		n.reconcile(ctx, another)
 		n.reconcile(ctx, volume)
 		disk := n.looked(ctx)
-		expectDisk(disk, "False DiskMissing", "mount that disk there", `kubectl patch localdisk `+disk.Name+` --type=merge -p '{"spec":{"replaces":"`+id+`"}}'`)
+		expectDisk(disk, "False DiskMissing", "mount that disk there", `kubectl patch nodedisk `+disk.Name+` --type=merge -p '{"spec":{"replaces":"`+id+`"}}'`)
 		Expect(provisioned(ctx, another)).To(Equal("False Unavailable"))
 		Expect(ready(ctx, volume)).To(Equal("False Lost"))
 		Expect(os.ReadDir(path)).To(BeEmpty())
@@ -144,7 +144,7 @@ var _ = Describe("A disk", func() {
 	It("without a marker is refused on a node of the same name whose volumes aren't there, until a person says that they are gone", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(os.RemoveAll(filepath.Join(n.base, "fast"))).To(Succeed())
-		Expect(admin.Delete(ctx, &n.localDisks(ctx)[0])).To(Succeed())
+		Expect(admin.Delete(ctx, &n.nodeDisks(ctx)[0])).To(Succeed())
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "fast"))
 		expectDisk(n.looked(ctx), "False DiskMissing", volume.Name, `{"spec":{"replaces":"unknown"}}`)
 		Expect(filepath.Join(n.base, "fast")).NotTo(BeADirectory())

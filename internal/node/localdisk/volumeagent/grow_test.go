@@ -78,7 +78,7 @@ var _ = Describe("A volume that is asked to grow", func() {
 })
 
 // ask asks for another capacity, as the manager does.
-func ask(ctx context.Context, volume *stowagev1alpha1.LocalVolume, size string) {
+func ask(ctx context.Context, volume *stowagev1alpha1.NodeVolume, size string) {
 	GinkgoHelper()
 	before := read(ctx, volume)
 	after := before.DeepCopy()
@@ -86,7 +86,7 @@ func ask(ctx context.Context, volume *stowagev1alpha1.LocalVolume, size string) 
 	Expect(admin.Patch(ctx, after, client.MergeFrom(before))).To(Succeed())
 }
 
-func granted(ctx context.Context, volume *stowagev1alpha1.LocalVolume) string {
+func granted(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
 	verdict, _ := said(ctx, volume, stowagev1alpha1.GrantedCondition)
 	return verdict

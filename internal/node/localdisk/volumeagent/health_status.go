@@ -28,7 +28,7 @@ const (
 
 // look says in the status how much of a volume that was made is used, and how it is.
 // Problem is what a pass over it came to.
-func (r *Reconciler) look(ctx context.Context, volume *stowagev1alpha1.LocalVolume, problem error) {
+func (r *Reconciler) look(ctx context.Context, volume *stowagev1alpha1.NodeVolume, problem error) {
 	troubles, uncounted := inspect.TroubleOf(problem), false
 	if len(troubles) == 0 {
 		seen, err := r.see(volume)
@@ -51,7 +51,7 @@ func (r *Reconciler) look(ctx context.Context, volume *stowagev1alpha1.LocalVolu
 
 // lookAtNew looks at a volume that was made just now. An empty directory has nothing
 // that must be counted to be known.
-func (r *Reconciler) lookAtNew(ctx context.Context, volume *stowagev1alpha1.LocalVolume) {
+func (r *Reconciler) lookAtNew(ctx context.Context, volume *stowagev1alpha1.NodeVolume) {
 	if volume.Spec.Layout != stowagev1alpha1.LayoutImage && volume.Spec.Source == "" {
 		usage.Set(volume, usage.Usage{Inodes: new(int64(1))}, r.Clock.Now())
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) forget(request reconcile.Request) {
 }
 
 // see looks at a volume's disk, and remembers what is counted.
-func (r *Reconciler) see(volume *stowagev1alpha1.LocalVolume) (inspect.Report, error) {
+func (r *Reconciler) see(volume *stowagev1alpha1.NodeVolume) (inspect.Report, error) {
 	at, err := r.scenes.At(r.Clock.Now())
 	if err != nil {
 		return inspect.Report{}, err
@@ -91,7 +91,7 @@ func (r *Reconciler) see(volume *stowagev1alpha1.LocalVolume) (inspect.Report, e
 }
 
 // counted is what is known of a directory without a quota.
-func (r *Reconciler) counted(volume *stowagev1alpha1.LocalVolume, of layout.Volume) usage.Count {
+func (r *Reconciler) counted(volume *stowagev1alpha1.NodeVolume, of layout.Volume) usage.Count {
 	var told time.Time
 	if volume.Status.UsedTime != nil {
 		told = volume.Status.UsedTime.Time
@@ -100,7 +100,7 @@ func (r *Reconciler) counted(volume *stowagev1alpha1.LocalVolume, of layout.Volu
 }
 
 // setSeen says in memory what a look showed.
-func (r *Reconciler) setSeen(volume *stowagev1alpha1.LocalVolume, seen inspect.Report) {
+func (r *Reconciler) setSeen(volume *stowagev1alpha1.NodeVolume, seen inspect.Report) {
 	volume.Status.Enforced = seen.Enforced
 	if seen.Uncounted {
 		volume.Status.Used, volume.Status.UsedInodes, volume.Status.UsedTime = nil, nil, nil
@@ -113,7 +113,7 @@ func (r *Reconciler) setSeen(volume *stowagev1alpha1.LocalVolume, seen inspect.R
 
 // tellHealth tells of the health of a volume on the claim, once it was written that it
 // changed.
-func (r *Reconciler) tellHealth(stored, volume *stowagev1alpha1.LocalVolume) {
+func (r *Reconciler) tellHealth(stored, volume *stowagev1alpha1.NodeVolume) {
 	before := meta.FindStatusCondition(stored.Status.Conditions, stowagev1alpha1.HealthyCondition)
 	now := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.HealthyCondition)
 	wasWell := before == nil || before.Status == metav1.ConditionTrue

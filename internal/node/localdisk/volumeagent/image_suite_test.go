@@ -24,22 +24,22 @@ const mebibyte = 1 << 20
 var fileSystems = filesystem.NewFileSystems(utilexec.New())
 
 // image asks for an image with a file system.
-func image(fsType string) func(*stowagev1alpha1.LocalVolume) {
-	return func(volume *stowagev1alpha1.LocalVolume) {
+func image(fsType string) func(*stowagev1alpha1.NodeVolume) {
+	return func(volume *stowagev1alpha1.NodeVolume) {
 		volume.Spec.Layout, volume.Spec.FSType = stowagev1alpha1.LayoutImage, fsType
 	}
 }
 
-func block(volume *stowagev1alpha1.LocalVolume) {
+func block(volume *stowagev1alpha1.NodeVolume) {
 	volume.Spec.Layout, volume.Spec.VolumeMode = stowagev1alpha1.LayoutImage, corev1.PersistentVolumeBlock
 }
 
-func sparse(volume *stowagev1alpha1.LocalVolume) {
+func sparse(volume *stowagev1alpha1.NodeVolume) {
 	volume.Spec.Allocation = stowagev1alpha1.AllocationSparse
 }
 
 // grow asks for a larger capacity, and passes once.
-func (n *node) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume, size string) {
+func (n *node) grow(ctx context.Context, volume *stowagev1alpha1.NodeVolume, size string) {
 	GinkgoHelper()
 	asked := read(ctx, volume)
 	asked.Spec.Capacity = resource.MustParse(size)
@@ -47,13 +47,13 @@ func (n *node) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume, si
 	n.reconcile(ctx, volume)
 }
 
-func imagePath(volume *stowagev1alpha1.LocalVolume) string {
+func imagePath(volume *stowagev1alpha1.NodeVolume) string {
 	return filepath.Join(dir(volume), stowagev1alpha1.ImageFile)
 }
 
 // entries are the names in the folder of a volume's backend, but for what is there
 // to remove volumes.
-func entries(volume *stowagev1alpha1.LocalVolume) []string {
+func entries(volume *stowagev1alpha1.NodeVolume) []string {
 	GinkgoHelper()
 	found, err := os.ReadDir(string(volume.Spec.Path))
 	if os.IsNotExist(err) {
@@ -70,7 +70,7 @@ func entries(volume *stowagev1alpha1.LocalVolume) []string {
 }
 
 // OpenImage opens a volume's image until the spec ends.
-func openImage(volume *stowagev1alpha1.LocalVolume) *os.File {
+func openImage(volume *stowagev1alpha1.NodeVolume) *os.File {
 	GinkgoHelper()
 	file, err := os.OpenFile(imagePath(volume), os.O_RDWR, 0)
 	Expect(err).NotTo(HaveOccurred())
@@ -79,7 +79,7 @@ func openImage(volume *stowagev1alpha1.LocalVolume) *os.File {
 }
 
 // attach attaches a volume's image until the spec ends.
-func attach(ctx context.Context, volume *stowagev1alpha1.LocalVolume, use loopdev.Use) *loopdev.Loop {
+func attach(ctx context.Context, volume *stowagev1alpha1.NodeVolume, use loopdev.Use) *loopdev.Loop {
 	GinkgoHelper()
 	needsMounts()
 	file := openImage(volume)
@@ -97,7 +97,7 @@ func attach(ctx context.Context, volume *stowagev1alpha1.LocalVolume, use loopde
 }
 
 // mountImage mounts a volume's image until the spec ends.
-func mountImage(ctx context.Context, volume *stowagev1alpha1.LocalVolume) string {
+func mountImage(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
 	loop := attach(ctx, volume, loopdev.ForFileSystem)
 	return mountDevice(loop, volume.Spec.FSType, GinkgoT().TempDir())
@@ -158,7 +158,7 @@ func sizeOf(path string) int64 {
 	return int64(space.Blocks) * space.Frsize
 }
 
-func openImageSize(volume *stowagev1alpha1.LocalVolume) int64 {
+func openImageSize(volume *stowagev1alpha1.NodeVolume) int64 {
 	GinkgoHelper()
 	info, err := openImage(volume).Stat()
 	Expect(err).NotTo(HaveOccurred())

@@ -80,7 +80,7 @@ var _ = Describe("An image that is asked for", func() {
 		Expect(provisioned(ctx, another)).To(Equal("False Exhausted"))
 	})
 
-	DescribeTable("is refused, with a message that helps, and leaves nothing", func(ctx context.Context, reason, message string, options ...func(*stowagev1alpha1.LocalVolume)) {
+	DescribeTable("is refused, with a message that helps, and leaves nothing", func(ctx context.Context, reason, message string, options ...func(*stowagev1alpha1.NodeVolume)) {
 		volume := n.volume(ctx, options...)
 		n.reconcile(ctx, volume)
 		verdict, text := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)

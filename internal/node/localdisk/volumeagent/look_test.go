@@ -36,7 +36,7 @@ var _ = Describe("A look at a volume", func() {
 	})
 
 	// later passes over a volume when some time has passed.
-	later := func(ctx context.Context, volume *stowagev1alpha1.LocalVolume, passed time.Duration) *stowagev1alpha1.LocalVolume {
+	later := func(ctx context.Context, volume *stowagev1alpha1.NodeVolume, passed time.Duration) *stowagev1alpha1.NodeVolume {
 		GinkgoHelper()
 		clock.SetTime(clock.Now().Add(passed))
 		n.reconcile(ctx, volume)
@@ -153,7 +153,7 @@ func counting(writes *int) client.Client {
 	})
 }
 
-func healthy(ctx context.Context, volume *stowagev1alpha1.LocalVolume) string {
+func healthy(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
 	verdict, _ := said(ctx, volume, stowagev1alpha1.HealthyCondition)
 	return verdict

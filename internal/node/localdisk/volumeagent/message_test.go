@@ -14,7 +14,7 @@ import (
 func TestTheMessagesOfAVolumeAreAsLongAsTheAPITakes(t *testing.T) {
 	const reason = ": no space left on device"
 	err := errors.New("copying /" + strings.Repeat("é/", 1<<20) + reason)
-	volume := &stowagev1alpha1.LocalVolume{}
+	volume := &stowagev1alpha1.NodeVolume{}
 	setProblem(volume, stowagev1alpha1.ReasonUnavailable, layout.MessageOf(err, "/base"))
 	for _, condition := range volume.Status.Conditions {
 		if len(condition.Message) > message.MaxCondition || !strings.HasSuffix(condition.Message, reason) {

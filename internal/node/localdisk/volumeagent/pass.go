@@ -7,7 +7,7 @@ import (
 )
 
 // passOf is the pass that a volume needs now.
-func passOf(volume *stowagev1alpha1.LocalVolume) turns.Pass {
+func passOf(volume *stowagev1alpha1.NodeVolume) turns.Pass {
 	copies := volume.Spec.Source != "" && !spec.IsProvisioned(volume)
 	return turns.Pass{
 		Path: string(volume.Spec.Path), Namespace: volume.Spec.ClaimRef.Namespace,

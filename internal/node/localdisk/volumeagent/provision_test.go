@@ -68,7 +68,7 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(filepath.Join(dir(volume), "hello")).To(BeAnExistingFile())
 	})
 
-	DescribeTable("is refused where it can't be served, and lets go when it is deleted", func(ctx context.Context, reason string, change func(*stowagev1alpha1.LocalVolume)) {
+	DescribeTable("is refused where it can't be served, and lets go when it is deleted", func(ctx context.Context, reason string, change func(*stowagev1alpha1.NodeVolume)) {
 		volume := n.volume(ctx, change)
 		n.reconcile(ctx, volume)
 		Expect(provisioned(ctx, volume)).To(Equal("False " + reason))
@@ -80,7 +80,7 @@ var _ = Describe("A volume that is asked for", func() {
 		n.reconcile(ctx, volume)
 		Expect(read(ctx, volume)).To(BeNil())
 	},
-		Entry("another claim's name", stowagev1alpha1.ReasonInvalid, func(volume *stowagev1alpha1.LocalVolume) { volume.Name = "pvc-of-another-" + volume.Name }),
+		Entry("another claim's name", stowagev1alpha1.ReasonInvalid, func(volume *stowagev1alpha1.NodeVolume) { volume.Name = "pvc-of-another-" + volume.Name }),
 		Entry("a path outside the base", stowagev1alpha1.ReasonPathOutsideBase, at("/srv/elsewhere")),
 	)
 
@@ -157,7 +157,7 @@ var _ = Describe("A volume that is asked for", func() {
 
 	It("keeps the reserved capacity free", func(ctx context.Context) {
 		n.disk("fast", gibibyte)
-		volume := n.volume(ctx, asking("800Mi"), func(volume *stowagev1alpha1.LocalVolume) {
+		volume := n.volume(ctx, asking("800Mi"), func(volume *stowagev1alpha1.NodeVolume) {
 			volume.Spec.ReservedCapacity = new(resource.MustParse("300Mi"))
 		})
 		n.reconcile(ctx, volume)
@@ -226,7 +226,7 @@ var _ = Describe("Many volumes at once", func() {
 		n := newNode()
 		n.disk("fast", gibibyte)
 		n.startManager()
-		var volumes []*stowagev1alpha1.LocalVolume
+		var volumes []*stowagev1alpha1.NodeVolume
 		for range 15 {
 			volumes = append(volumes, n.volume(ctx))
 		}
@@ -260,7 +260,7 @@ var _ = Describe("Two volumes at once", func() {
 		n := newNode()
 		path := n.disk("fast", 150<<20)
 		first, done := n.volume(ctx, at(path)), make(chan struct{})
-		var second *stowagev1alpha1.LocalVolume
+		var second *stowagev1alpha1.NodeVolume
 		seen := &lateClient{Client: admin, meanwhile: func() {
 			second = n.volume(ctx, at(path))
 			go func() {
@@ -291,8 +291,8 @@ func (n *node) startManager() {
 		Scheme: objects, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &skip},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&stowagev1alpha1.LocalVolume{}: {Field: fields.OneTermEqualSelector("spec.nodeName", n.name)},
-			&stowagev1alpha1.LocalDisk{}:   {Field: fields.OneTermEqualSelector("spec.nodeName", n.name)},
+			&stowagev1alpha1.NodeVolume{}: {Field: fields.OneTermEqualSelector("spec.nodeName", n.name)},
+			&stowagev1alpha1.NodeDisk{}:   {Field: fields.OneTermEqualSelector("spec.nodeName", n.name)},
 		}},
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -308,14 +308,14 @@ func (n *node) startManager() {
 	})
 }
 
-// staleClient reads one LocalVolume as it was.
+// staleClient reads one NodeVolume as it was.
 type staleClient struct {
 	client.Client
-	seen *stowagev1alpha1.LocalVolume
+	seen *stowagev1alpha1.NodeVolume
 }
 
 func (c *staleClient) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	c.seen.DeepCopyInto(object.(*stowagev1alpha1.LocalVolume))
+	c.seen.DeepCopyInto(object.(*stowagev1alpha1.NodeVolume))
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Package volumeagent reconciles the LocalVolumes of one node: it has volumes made, grown and
+// Package volumeagent reconciles the NodeVolumes of one node: it has volumes made, grown and
 // removed, and writes how they are to their status. It removes data only after
 // status.removing was written for an object whose spec orders it. A volume that was made
 // once and is missing is reported as lost, never made again.
@@ -71,7 +71,7 @@ type Reconciler struct {
 	rooms wake.Rounds
 }
 
-// NewReconciler returns the reconciler of a node's LocalVolumes.
+// NewReconciler returns the reconciler of a node's NodeVolumes.
 func NewReconciler(options localdisk.Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -82,14 +82,14 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/status,verbs=update;patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
-// Reconcile makes the volume what its LocalVolume says, and says how it is.
+// Reconcile makes the volume what its NodeVolume says, and says how it is.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	stored := &stowagev1alpha1.LocalVolume{}
+	stored := &stowagev1alpha1.NodeVolume{}
 	err := r.Client.Get(ctx, request.NamespacedName, stored)
 	if apierrors.IsNotFound(err) {
 		r.forget(request)
@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // pass goes over a volume. Only here are disks touched.
-func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
 	volume := stored.DeepCopy()
 	volume.Status.ObservedGeneration = volume.Generation
 	if volume.DeletionTimestamp != nil && !outlivesObject(volume) {
@@ -122,11 +122,11 @@ func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.LocalVolu
 
 // provision makes the volume. It goes by a live read: to a cache that is behind,
 // a volume that was made, and lost since, looks like one to be made.
-func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
 	// Before the live read: a deletion that this one doesn't see is heeded.
 	making, end := r.makings.Begin(ctx, volume.UID)
 	defer end()
-	live := &stowagev1alpha1.LocalVolume{}
+	live := &stowagev1alpha1.NodeVolume{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -151,7 +151,7 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 	return r.finish(ctx, stored, volume, retryOf(err), err)
 }
 
-func (r *Reconciler) make(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (r *Reconciler) make(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	if err := spec.CheckSpec(volume); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (r *Reconciler) make(ctx context.Context, volume *stowagev1alpha1.LocalVolu
 
 // ensureThere looks after a volume that was made: it may be missing, or be asked
 // to grow.
-func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
 	there, err := r.finder.onDisk(ctx, volume)
 	if err != nil {
 		return retryOf(err), err
@@ -188,7 +188,7 @@ func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.Lo
 }
 
 // finish writes the status, if it says something new, and tells of a new problem.
-func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume, result ctrl.Result, problem error) (ctrl.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume, result ctrl.Result, problem error) (ctrl.Result, error) {
 	if problem != nil {
 		setProblem(volume, reasonOf(problem), layout.MessageOf(problem, r.Store.Base))
 	}
@@ -218,12 +218,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("adding what counts files: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("localvolume").
-		For(&stowagev1alpha1.LocalVolume{}).
-		Watches(&stowagev1alpha1.LocalVolume{}, r.deletions()).
-		Watches(&stowagev1alpha1.LocalVolume{}, r.heedDeletions()).
-		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfDisk), onlyOtherDisks()).
-		WatchesRawSource(source.Channel(r.walker.Counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.LocalVolume]{})).
+		Named("nodevolume").
+		For(&stowagev1alpha1.NodeVolume{}).
+		Watches(&stowagev1alpha1.NodeVolume{}, r.deletions()).
+		Watches(&stowagev1alpha1.NodeVolume{}, r.heedDeletions()).
+		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfDisk), onlyOtherDisks()).
+		WatchesRawSource(source.Channel(r.walker.Counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.NodeVolume]{})).
 		WatchesRawSource(r.lanes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers}).
 		Complete(r)
@@ -238,7 +238,7 @@ func (r *Reconciler) deletions() handler.EventHandler {
 
 // waitingForRoom is the volumes for which the disk was too full.
 func (r *Reconciler) waitingForRoom(ctx context.Context) []reconcile.Request {
-	list := &stowagev1alpha1.LocalVolumeList{}
+	list := &stowagev1alpha1.NodeVolumeList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		// They are tried again anyhow, only later.
 		logf.FromContext(ctx).Error(err, "listing volumes that wait for room")

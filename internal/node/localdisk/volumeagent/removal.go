@@ -17,8 +17,8 @@ import (
 
 // remove removes the volume's data, and then the finalizer. A removal that was
 // cut off is continued where it stopped.
-func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
+func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer) {
 		return ctrl.Result{}, nil
 	}
 	if err := r.mayRemove(volume); err != nil {
@@ -44,21 +44,21 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 		}
 	}
 	before := volume.DeepCopy()
-	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	err := r.Client.Patch(ctx, volume, patch)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("removing the finalizer of LocalVolume %s: %w", volume.Name, err)
+		return ctrl.Result{}, fmt.Errorf("removing the finalizer of NodeVolume %s: %w", volume.Name, err)
 	}
 	return ctrl.Result{}, nil
 }
 
 // mayRemove returns ErrKept for data that nobody ordered to be removed: its object
 // was deleted by hand, or the whole CRD was.
-func (r *Reconciler) mayRemove(volume *stowagev1alpha1.LocalVolume) error {
+func (r *Reconciler) mayRemove(volume *stowagev1alpha1.NodeVolume) error {
 	served := spec.CheckSpec(volume) == nil
 	if volume.Spec.RemoveData || !served && !spec.IsProvisioned(volume) {
 		return nil

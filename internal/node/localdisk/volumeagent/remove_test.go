@@ -61,7 +61,7 @@ var _ = Describe("A volume that is deleted", func() {
 	})
 
 	It("goes though it was deleted by hand, if nothing was made for it", func(ctx context.Context) {
-		for _, volume := range []*stowagev1alpha1.LocalVolume{n.volume(ctx), n.volume(ctx, at("/srv/elsewhere"))} {
+		for _, volume := range []*stowagev1alpha1.NodeVolume{n.volume(ctx), n.volume(ctx, at("/srv/elsewhere"))} {
 			Expect(admin.Delete(ctx, volume)).To(Succeed())
 			n.reconcile(ctx, volume)
 			Expect(read(ctx, volume)).To(BeNil())
@@ -82,7 +82,7 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(entries(volume)).To(BeEmpty())
 	})
 
-	It("stays on the record while its disk isn't there, though nobody knows its LocalDisk any more", func(ctx context.Context) {
+	It("stays on the record while its disk isn't there, though nobody knows its NodeDisk any more", func(ctx context.Context) {
 		path := n.disk("fast", gibibyte)
 		volume := n.made(ctx)
 		away := filepath.Join(filepath.Dir(n.base), "away")

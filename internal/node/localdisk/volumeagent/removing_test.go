@@ -21,7 +21,7 @@ import (
 )
 
 // retain does what the manager does to a volume whose PersistentVolume is set to Retain.
-func retain(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func retain(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	GinkgoHelper()
 	volume = read(ctx, volume)
 	before := volume.DeepCopy()
@@ -32,7 +32,7 @@ func retain(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 
 var _ = Describe("A volume whose removal was ordered", func() {
 	var n *node
-	var volume *stowagev1alpha1.LocalVolume
+	var volume *stowagev1alpha1.NodeVolume
 	var content string
 
 	// pass goes once over the volume, as a client sees it.
@@ -143,11 +143,11 @@ var _ = Describe("A volume whose removal was ordered", func() {
 	})
 })
 
-// again makes the LocalVolume of a volume that is on the disk once more.
-func (n *node) again(ctx context.Context, volume *stowagev1alpha1.LocalVolume) *stowagev1alpha1.LocalVolume {
+// again makes the NodeVolume of a volume that is on the disk once more.
+func (n *node) again(ctx context.Context, volume *stowagev1alpha1.NodeVolume) *stowagev1alpha1.NodeVolume {
 	GinkgoHelper()
-	again := &stowagev1alpha1.LocalVolume{Spec: *volume.Spec.DeepCopy()}
-	again.Name, again.Finalizers = volume.Name, []string{stowagev1alpha1.LocalVolumeFinalizer}
+	again := &stowagev1alpha1.NodeVolume{Spec: *volume.Spec.DeepCopy()}
+	again.Name, again.Finalizers = volume.Name, []string{stowagev1alpha1.NodeVolumeFinalizer}
 	again.Spec.RemoveData, again.Spec.Adopt = false, true
 	Expect(admin.Create(ctx, again)).To(Succeed())
 	return again

@@ -59,7 +59,7 @@ func isTerminal(err error) bool {
 
 // setProblem says in both conditions what is wrong; a volume that was made stays
 // one that was made.
-func setProblem(volume *stowagev1alpha1.LocalVolume, reason, message string) {
+func setProblem(volume *stowagev1alpha1.NodeVolume, reason, message string) {
 	if !spec.IsProvisioned(volume) {
 		setCondition(volume, stowagev1alpha1.ProvisionedCondition, reason, message)
 	}
@@ -67,7 +67,7 @@ func setProblem(volume *stowagev1alpha1.LocalVolume, reason, message string) {
 }
 
 // setCondition sets a condition in memory.
-func setCondition(volume *stowagev1alpha1.LocalVolume, kind, reason, text string) {
+func setCondition(volume *stowagev1alpha1.NodeVolume, kind, reason, text string) {
 	status := metav1.ConditionFalse
 	if reason == stowagev1alpha1.ReasonReady {
 		status = metav1.ConditionTrue

@@ -42,7 +42,7 @@ var (
 
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
-func TestLocalVolumes(t *testing.T) {
+func TestNodeVolumes(t *testing.T) {
 	specs.Run(t, "local volumes")
 }
 
@@ -79,7 +79,7 @@ func newNode() *node {
 	return n
 }
 
-// options are those of a reconciler that sees LocalVolumes through a client.
+// options are those of a reconciler that sees NodeVolumes through a client.
 func (n *node) options(seen client.Client) localdisk.Options {
 	return localdisk.Options{
 		NodeName: n.name, Store: store.NewStore(n.base, filesystem.NewFileSystems(exec.New())),
@@ -87,13 +87,13 @@ func (n *node) options(seen client.Client) localdisk.Options {
 	}
 }
 
-// volume creates a LocalVolume as the manager does.
-func (n *node) volume(ctx context.Context, options ...func(*stowagev1alpha1.LocalVolume)) *stowagev1alpha1.LocalVolume {
+// volume creates a NodeVolume as the manager does.
+func (n *node) volume(ctx context.Context, options ...func(*stowagev1alpha1.NodeVolume)) *stowagev1alpha1.NodeVolume {
 	GinkgoHelper()
 	uid := uuid.NewUUID()
-	volume := &stowagev1alpha1.LocalVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(uid), Finalizers: []string{stowagev1alpha1.LocalVolumeFinalizer}},
-		Spec: stowagev1alpha1.LocalVolumeSpec{
+	volume := &stowagev1alpha1.NodeVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(uid), Finalizers: []string{stowagev1alpha1.NodeVolumeFinalizer}},
+		Spec: stowagev1alpha1.NodeVolumeSpec{
 			NodeName: n.name, Backend: "fast",
 			Path:     stowagev1alpha1.AbsolutePath(filepath.Join(n.base, "fast")),
 			Capacity: resource.MustParse("100Mi"),
@@ -108,53 +108,53 @@ func (n *node) volume(ctx context.Context, options ...func(*stowagev1alpha1.Loca
 	return volume
 }
 
-// localDisks are those of the node.
-func (n *node) localDisks(ctx context.Context) []stowagev1alpha1.LocalDisk {
+// nodeDisks are those of the node.
+func (n *node) nodeDisks(ctx context.Context) []stowagev1alpha1.NodeDisk {
 	GinkgoHelper()
-	disks := &stowagev1alpha1.LocalDiskList{}
+	disks := &stowagev1alpha1.NodeDiskList{}
 	Expect(admin.List(ctx, disks, client.MatchingFields{"spec.nodeName": n.name})).To(Succeed())
 	return disks.Items
 }
 
-// ensureDisk creates the LocalDisk of a backend's folder, as the manager does.
+// ensureDisk creates the NodeDisk of a backend's folder, as the manager does.
 func (n *node) ensureDisk(ctx context.Context, backend, path string) {
 	GinkgoHelper()
-	for _, disk := range n.localDisks(ctx) {
+	for _, disk := range n.nodeDisks(ctx) {
 		if disk.Spec.Backend == backend && string(disk.Spec.Path) == path {
 			return
 		}
 	}
-	Expect(admin.Create(ctx, &stowagev1alpha1.LocalDisk{
+	Expect(admin.Create(ctx, &stowagev1alpha1.NodeDisk{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: backend + "-"},
-		Spec:       stowagev1alpha1.LocalDiskSpec{NodeName: n.name, Backend: backend, Path: stowagev1alpha1.AbsolutePath(path)},
+		Spec:       stowagev1alpha1.NodeDiskSpec{NodeName: n.name, Backend: backend, Path: stowagev1alpha1.AbsolutePath(path)},
 	})).To(Succeed())
 }
 
 // lookAtDisks passes once over all disks.
 func (n *node) lookAtDisks(ctx context.Context) {
 	GinkgoHelper()
-	for i := range n.localDisks(ctx) {
-		n.lookAt(ctx, &n.localDisks(ctx)[i])
+	for i := range n.nodeDisks(ctx) {
+		n.lookAt(ctx, &n.nodeDisks(ctx)[i])
 	}
 }
 
 // lookAt passes once over a disk.
-func (n *node) lookAt(ctx context.Context, disk *stowagev1alpha1.LocalDisk) {
+func (n *node) lookAt(ctx context.Context, disk *stowagev1alpha1.NodeDisk) {
 	GinkgoHelper()
 	_, err := n.disks.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(disk)})
 	Expect(err).NotTo(HaveOccurred())
 }
 
-func asking(size string) func(*stowagev1alpha1.LocalVolume) {
-	return func(volume *stowagev1alpha1.LocalVolume) { volume.Spec.Capacity = resource.MustParse(size) }
+func asking(size string) func(*stowagev1alpha1.NodeVolume) {
+	return func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Capacity = resource.MustParse(size) }
 }
 
-func at(path string) func(*stowagev1alpha1.LocalVolume) {
-	return func(volume *stowagev1alpha1.LocalVolume) { volume.Spec.Path = stowagev1alpha1.AbsolutePath(path) }
+func at(path string) func(*stowagev1alpha1.NodeVolume) {
+	return func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Path = stowagev1alpha1.AbsolutePath(path) }
 }
 
-// made creates a LocalVolume and has it made.
-func (n *node) made(ctx context.Context, options ...func(*stowagev1alpha1.LocalVolume)) *stowagev1alpha1.LocalVolume {
+// made creates a NodeVolume and has it made.
+func (n *node) made(ctx context.Context, options ...func(*stowagev1alpha1.NodeVolume)) *stowagev1alpha1.NodeVolume {
 	GinkgoHelper()
 	volume := n.volume(ctx, options...)
 	n.reconcile(ctx, volume)
@@ -163,7 +163,7 @@ func (n *node) made(ctx context.Context, options ...func(*stowagev1alpha1.LocalV
 }
 
 // reconcile passes once over the disks, and then over a volume.
-func (n *node) reconcile(ctx context.Context, volume *stowagev1alpha1.LocalVolume) ctrl.Result {
+func (n *node) reconcile(ctx context.Context, volume *stowagev1alpha1.NodeVolume) ctrl.Result {
 	GinkgoHelper()
 	n.lookAtDisks(ctx)
 	result, err := n.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
@@ -172,14 +172,14 @@ func (n *node) reconcile(ctx context.Context, volume *stowagev1alpha1.LocalVolum
 }
 
 // dir is where a volume lies.
-func dir(volume *stowagev1alpha1.LocalVolume) string {
+func dir(volume *stowagev1alpha1.NodeVolume) string {
 	return filepath.Join(string(volume.Spec.Path), volume.Name)
 }
 
 // read reads a volume again; nil if it is gone.
-func read(ctx context.Context, volume *stowagev1alpha1.LocalVolume) *stowagev1alpha1.LocalVolume {
+func read(ctx context.Context, volume *stowagev1alpha1.NodeVolume) *stowagev1alpha1.NodeVolume {
 	GinkgoHelper()
-	again := &stowagev1alpha1.LocalVolume{}
+	again := &stowagev1alpha1.NodeVolume{}
 	err := admin.Get(ctx, types.NamespacedName{Name: volume.Name}, again)
 	if client.IgnoreNotFound(err) == nil && err != nil {
 		return nil
@@ -189,7 +189,7 @@ func read(ctx context.Context, volume *stowagev1alpha1.LocalVolume) *stowagev1al
 }
 
 // said is what a condition says: "<status> <reason>" and its message.
-func said(ctx context.Context, volume *stowagev1alpha1.LocalVolume, kind string) (verdict, message string) {
+func said(ctx context.Context, volume *stowagev1alpha1.NodeVolume, kind string) (verdict, message string) {
 	GinkgoHelper()
 	again := read(ctx, volume)
 	Expect(again).NotTo(BeNil())
@@ -201,13 +201,13 @@ func said(ctx context.Context, volume *stowagev1alpha1.LocalVolume, kind string)
 	return fmt.Sprintf("%s %s", condition.Status, condition.Reason), condition.Message
 }
 
-func ready(ctx context.Context, volume *stowagev1alpha1.LocalVolume) string {
+func ready(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
 	verdict, _ := said(ctx, volume, stowagev1alpha1.ReadyCondition)
 	return verdict
 }
 
-func provisioned(ctx context.Context, volume *stowagev1alpha1.LocalVolume) string {
+func provisioned(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
 	verdict, _ := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 	return verdict
@@ -231,7 +231,7 @@ func (n *node) disk(name string, bytes int64) string {
 }
 
 // reclaim does what the manager does to a volume whose claim is gone.
-func reclaim(ctx context.Context, volume *stowagev1alpha1.LocalVolume) {
+func reclaim(ctx context.Context, volume *stowagev1alpha1.NodeVolume) {
 	GinkgoHelper()
 	before := volume.DeepCopy()
 	volume.Spec.RemoveData = true

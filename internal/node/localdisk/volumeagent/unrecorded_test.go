@@ -18,8 +18,8 @@ import (
 
 const recordName = "trusted.stowage.volume"
 
-// lose has a LocalVolume go, and not its data: its finalizer is forced off.
-func lose(ctx context.Context, volume *stowagev1alpha1.LocalVolume) {
+// lose has a NodeVolume go, and not its data: its finalizer is forced off.
+func lose(ctx context.Context, volume *stowagev1alpha1.NodeVolume) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(admin.Delete(ctx, volume))).To(Succeed())
 	forced := read(ctx, volume)
@@ -28,15 +28,15 @@ func lose(ctx context.Context, volume *stowagev1alpha1.LocalVolume) {
 	Expect(read(ctx, volume)).To(BeNil())
 }
 
-// entry is what a LocalDisk says of a volume that it finds.
-func entry(volume *stowagev1alpha1.LocalVolume, layout stowagev1alpha1.LocalLayout) stowagev1alpha1.UnrecordedVolume {
+// entry is what a NodeDisk says of a volume that it finds.
+func entry(volume *stowagev1alpha1.NodeVolume, layout stowagev1alpha1.LocalLayout) stowagev1alpha1.UnrecordedVolume {
 	claim := volume.Spec.ClaimRef
 	return stowagev1alpha1.UnrecordedVolume{
 		ID: volume.Name, ClaimNamespace: claim.Namespace, ClaimName: claim.Name, ClaimUID: claim.UID, Layout: layout,
 	}
 }
 
-var _ = Describe("A volume whose LocalVolume is gone", func() {
+var _ = Describe("A volume whose NodeVolume is gone", func() {
 	var n *node
 	BeforeEach(func() {
 		n = newNode()
@@ -124,7 +124,7 @@ var _ = Describe("A volume whose LocalVolume is gone", func() {
 		Expect(read(ctx, volume)).To(BeNil())
 	})
 
-	It("has its LocalVolume again, with its data", func(ctx context.Context) {
+	It("has its NodeVolume again, with its data", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(os.WriteFile(filepath.Join(dir(volume), "hello"), nil, 0o600)).To(Succeed())
 		lose(ctx, volume)
@@ -167,7 +167,7 @@ var _ = Describe("A volume whose LocalVolume is gone", func() {
 		Expect(read(ctx, again)).To(BeNil())
 	})
 
-	It("isn't given to a LocalVolume of another layout", func(ctx context.Context) {
+	It("isn't given to a NodeVolume of another layout", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(os.WriteFile(filepath.Join(dir(volume), stowagev1alpha1.ImageFile), make([]byte, 4096), 0o600)).To(Succeed())
 		lose(ctx, volume)
@@ -195,7 +195,7 @@ var _ = Describe("A volume whose LocalVolume is gone", func() {
 	})
 })
 
-// removedMeanwhile has something removed before it lists LocalVolumes for the second
+// removedMeanwhile has something removed before it lists NodeVolumes for the second
 // time: a pass lists them once for the room of the disk.
 type removedMeanwhile struct {
 	client.Client
@@ -204,7 +204,7 @@ type removedMeanwhile struct {
 }
 
 func (c *removedMeanwhile) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if _, volumes := list.(*stowagev1alpha1.LocalVolumeList); volumes {
+	if _, volumes := list.(*stowagev1alpha1.NodeVolumeList); volumes {
 		if c.after == 0 {
 			c.remove()
 		}
@@ -214,7 +214,7 @@ func (c *removedMeanwhile) List(ctx context.Context, list client.ObjectList, opt
 }
 
 // pass goes once over a volume, without a look at its disk.
-func (n *node) pass(ctx context.Context, volume *stowagev1alpha1.LocalVolume) {
+func (n *node) pass(ctx context.Context, volume *stowagev1alpha1.NodeVolume) {
 	GinkgoHelper()
 	_, err := n.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 	Expect(err).NotTo(HaveOccurred())

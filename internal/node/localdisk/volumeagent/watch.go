@@ -18,13 +18,13 @@ import (
 
 // volumesOfDisk is the volumes that lie on a disk, or are to.
 func (r *Reconciler) volumesOfDisk(ctx context.Context, object client.Object) []reconcile.Request {
-	list := &stowagev1alpha1.LocalVolumeList{}
+	list := &stowagev1alpha1.NodeVolumeList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		logf.FromContext(ctx).Error(err, "listing the volumes of a disk")
 	}
 	var volumes []reconcile.Request
 	for _, volume := range list.Items {
-		if volume.Spec.Backend == object.(*stowagev1alpha1.LocalDisk).Spec.Backend {
+		if volume.Spec.Backend == object.(*stowagev1alpha1.NodeDisk).Spec.Backend {
 			volumes = append(volumes, reconcile.Request{NamespacedName: types.NamespacedName{Name: volume.Name}})
 		}
 	}
@@ -35,7 +35,7 @@ func (r *Reconciler) volumesOfDisk(ctx context.Context, object client.Object) []
 // and not those whose numbers change.
 func onlyOtherDisks() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, now := e.ObjectOld.(*stowagev1alpha1.LocalDisk).Status, e.ObjectNew.(*stowagev1alpha1.LocalDisk).Status
+		before, now := e.ObjectOld.(*stowagev1alpha1.NodeDisk).Status, e.ObjectNew.(*stowagev1alpha1.NodeDisk).Status
 		was := meta.FindStatusCondition(before.Conditions, stowagev1alpha1.ReadyCondition)
 		is := meta.FindStatusCondition(now.Conditions, stowagev1alpha1.ReadyCondition)
 		return !equality.Semantic.DeepEqual(before.Identity, now.Identity) || is != nil && (was == nil || was.Reason != is.Reason)

@@ -15,7 +15,7 @@ import (
 )
 
 //proves:csi/local-Directory
-func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
+func TestANodeVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 	dir := t.TempDir()
 	base := filepath.Join(dir, "base")
 	for _, path := range []string{"base/fast/pvc-1/sub/pvc-1", "base/fast/pvc-2", "outside/pvc-1"} {
@@ -69,7 +69,7 @@ func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 }
 
 //proves:csi/local-Directory
-func TestALocalVolumeOnAnotherDiskIsRefused(t *testing.T) {
+func TestANodeVolumeOnAnotherDiskIsRefused(t *testing.T) {
 	base, errOther := t.TempDir(), errors.New("another disk")
 	if err := os.Mkdir(filepath.Join(base, "pvc-1"), 0o755); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package localvolume
+package nodevolume
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 )
 
 // tellOwners records events for the PersistentVolume and the claim of data that is being
-// removed under them. A person deleted the LocalVolume with spec.removeData while a claim is
+// removed under them. A person deleted the NodeVolume with spec.removeData while a claim is
 // bound to the volume. The manager sets removeData only for volumes that no claim has.
-func (r *Reconciler) tellOwners(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (r *Reconciler) tellOwners(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	pv, err := r.boundVolume(ctx, volume)
 	if err != nil || pv == nil {
 		return err
 	}
-	message := fmt.Sprintf("LocalVolume %s was deleted with spec.removeData, so that node %s removes the data of this volume: "+
+	message := fmt.Sprintf("NodeVolume %s was deleted with spec.removeData, so that node %s removes the data of this volume: "+
 		"it can't be undone; delete the claim, and restore the data from a backup to a new one", volume.Name, volume.Spec.NodeName)
 	if !r.recorded.IsNews(client.ObjectKeyFromObject(volume), message) {
 		return nil
@@ -38,7 +38,7 @@ func (r *Reconciler) tellOwners(ctx context.Context, volume *stowagev1alpha1.Loc
 
 // boundVolume returns the PersistentVolume that refers to a volume and has a bound claim, or
 // nil. A live read confirms it, because the cache may be stale.
-func (r *Reconciler) boundVolume(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*corev1.PersistentVolume, error) {
+func (r *Reconciler) boundVolume(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (*corev1.PersistentVolume, error) {
 	var pv *corev1.PersistentVolume
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var err error
@@ -51,7 +51,7 @@ func (r *Reconciler) boundVolume(ctx context.Context, volume *stowagev1alpha1.Lo
 }
 
 // isBoundTo reports whether a claim is bound to the PersistentVolume of a volume.
-func isBoundTo(pv *corev1.PersistentVolume, volume *stowagev1alpha1.LocalVolume) bool {
+func isBoundTo(pv *corev1.PersistentVolume, volume *stowagev1alpha1.NodeVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == stowagev1alpha1.LocalDriver && pv.Spec.CSI.VolumeHandle == volume.Name &&
 		pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && pv.DeletionTimestamp.IsZero()
 }

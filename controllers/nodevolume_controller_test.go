@@ -20,14 +20,14 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// localVolume is a LocalVolume as the backend makes it.
-func localVolume(name, node string) *stowagev1alpha1.LocalVolume {
-	return &stowagev1alpha1.LocalVolume{
+// nodeVolume is a NodeVolume as the backend makes it.
+func nodeVolume(name, node string) *stowagev1alpha1.NodeVolume {
+	return &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "pvc-1", Labels: map[string]string{stowagev1alpha1.BackendLabel: name},
-			Finalizers: []string{stowagev1alpha1.LocalVolumeFinalizer},
+			Finalizers: []string{stowagev1alpha1.NodeVolumeFinalizer},
 		},
-		Spec: stowagev1alpha1.LocalVolumeSpec{
+		Spec: stowagev1alpha1.NodeVolumeSpec{
 			NodeName: node, Backend: name, Path: "/var/lib/stowage/fast", Capacity: resource.MustParse("1Gi"), RemoveData: true,
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: Namespace, Name: "data", UID: "1"},
 		},
@@ -42,9 +42,9 @@ func (w *world) removeFinalizers(object client.Object) {
 }
 
 // stranded is a volume that was made and is to be removed, on a node that is gone.
-func stranded(policy stowagev1alpha1.NodeGone) (*world, *stowagev1alpha1.LocalVolume) {
+func stranded(policy stowagev1alpha1.NodeGone) (*world, *stowagev1alpha1.NodeVolume) {
 	GinkgoHelper()
-	w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
+	w, volume := newWorld(reconciler.ClassesScope), nodeVolume("fast", "node-a")
 	w.create(volume, LocalBackend("fast", func(object *stowagev1alpha1.StorageBackend) { object.Spec.Local.NodeGone = policy }))
 	volume.Status.Path = "/var/lib/stowage/fast/pvc-1"
 	meta.SetStatusCondition(&volume.Status.Conditions, metav1.Condition{
@@ -56,7 +56,7 @@ func stranded(policy stowagev1alpha1.NodeGone) (*world, *stowagev1alpha1.LocalVo
 }
 
 // pass passes once over a volume.
-func (w *world) pass(volume *stowagev1alpha1.LocalVolume) reconcile.Result {
+func (w *world) pass(volume *stowagev1alpha1.NodeVolume) reconcile.Result {
 	GinkgoHelper()
 	result, err := w.locals.Reconcile(context.Background(), wake.Request(volume))
 	Expect(err).NotTo(HaveOccurred())
@@ -119,7 +119,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 	})
 
 	It("is let go at once if it was never made", func() {
-		w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
+		w, volume := newWorld(reconciler.ClassesScope), nodeVolume("fast", "node-a")
 		w.create(volume, LocalBackend("fast"))
 		w.delete(volume)
 		w.pass(volume)
@@ -127,7 +127,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 	})
 
 	It("stays if nobody ordered its data to be removed", func() {
-		w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
+		w, volume := newWorld(reconciler.ClassesScope), nodeVolume("fast", "node-a")
 		volume.Spec.RemoveData = false
 		w.create(volume, LocalBackend("fast"))
 		w.delete(volume)
@@ -151,8 +151,8 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 })
 
 var _ = Describe("Data that a person has removed under a bound claim", func() {
-	underClaim := func(change ...func(*corev1.PersistentVolume)) (*world, *stowagev1alpha1.LocalVolume) {
-		w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
+	underClaim := func(change ...func(*corev1.PersistentVolume)) (*world, *stowagev1alpha1.NodeVolume) {
+		w, volume := newWorld(reconciler.ClassesScope), nodeVolume("fast", "node-a")
 		claim, pv := Claim(), Volume("pvc-1", ReservedTo("data"))
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
 			CSI: &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.LocalDriver, VolumeHandle: "pvc-1"},
@@ -175,7 +175,7 @@ var _ = Describe("Data that a person has removed under a bound claim", func() {
 		for range 3 {
 			w.pass(volume)
 		}
-		Expect(tellingOf(w.told(), "DataRemoved LocalVolume pvc-1 was deleted with spec.removeData")).To(HaveLen(2))
+		Expect(tellingOf(w.told(), "DataRemoved NodeVolume pvc-1 was deleted with spec.removeData")).To(HaveLen(2))
 	})
 
 	DescribeTable("is no news", func(change func(*corev1.PersistentVolume)) {

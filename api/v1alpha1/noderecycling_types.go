@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// LocalRecycling is the record by which the manager asks one node's agent to empty
+// NodeRecycling is the record by which the manager asks one node's agent to empty
 // the directory of a static volume whose reclaim policy is Recycle, once its claim
 // is gone. Its name is the volume's. It is made and deleted by the manager; deleting
 // one by hand stops the agent, and the manager decides anew.
@@ -15,7 +15,7 @@ import (
 // agent's question, however long the agent was away.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=lrc,categories=stowage
+// +kubebuilder:resource:scope=Cluster,shortName=nrec,categories=stowage
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
@@ -23,36 +23,36 @@ import (
 // +kubebuilder:printcolumn:name="Emptied",type=string,JSONPath=`.status.conditions[?(@.type=="Emptied")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Emptied")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-type LocalRecycling struct {
+type NodeRecycling struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what the manager asks the node's agent for.
 	// +required
-	Spec LocalRecyclingSpec `json:"spec"`
+	Spec NodeRecyclingSpec `json:"spec"`
 	// status is what the node's agent did and saw.
 	// +optional
-	Status LocalRecyclingStatus `json:"status,omitzero"`
+	Status NodeRecyclingStatus `json:"status,omitzero"`
 }
 
-// LocalRecyclingList is a list of LocalRecyclings.
+// NodeRecyclingList is a list of NodeRecyclings.
 //
 // +kubebuilder:object:root=true
-type LocalRecyclingList struct {
+type NodeRecyclingList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the recyclings.
-	Items []LocalRecycling `json:"items"`
+	Items []NodeRecycling `json:"items"`
 }
 
-// LocalRecyclingSpec is what the manager asks the node's agent for. Only approved can
+// NodeRecyclingSpec is what the manager asks the node's agent for. Only approved can
 // change.
 //
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
 // +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path is immutable"
 // +kubebuilder:validation:XValidation:rule="self.volume == oldSelf.volume",message="volume is immutable"
 // +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef",message="claimRef is immutable"
-type LocalRecyclingSpec struct {
+type NodeRecyclingSpec struct {
 	// nodeName is the node that the directory is on. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -89,8 +89,8 @@ type VolumeVersion struct {
 	ResourceVersion string `json:"resourceVersion"`
 }
 
-// LocalRecyclingStatus is what the node's agent did and saw.
-type LocalRecyclingStatus struct {
+// NodeRecyclingStatus is what the node's agent did and saw.
+type NodeRecyclingStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -13,7 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// volume is the spec of a valid LocalVolume, with some lines replaced or added:
+// volume is the spec of a valid NodeVolume, with some lines replaced or added:
 // "key: value".
 func volume(lines ...string) string {
 	spec := []string{
@@ -28,10 +28,10 @@ func volume(lines ...string) string {
 	return strings.Join(spec, "\n")
 }
 
-var _ = Describe("a LocalVolume", func() {
+var _ = Describe("a NodeVolume", func() {
 	DescribeTable("is accepted with",
 		func(ctx SpecContext, spec string) {
-			Expect(api.Create(ctx, object("LocalVolume", "valid", spec), client.DryRunAll)).To(Succeed())
+			Expect(api.Create(ctx, object("NodeVolume", "valid", spec), client.DryRunAll)).To(Succeed())
 		},
 		Entry("what the manager must say", volume()),
 		Entry("a capacity as a bare number of bytes", volume("capacity: 1073741824")),
@@ -45,7 +45,7 @@ var _ = Describe("a LocalVolume", func() {
 
 	DescribeTable("is refused, with a message that helps, for",
 		func(ctx SpecContext, spec, message string) {
-			err := api.Create(ctx, object("LocalVolume", "invalid", spec), client.DryRunAll)
+			err := api.Create(ctx, object("NodeVolume", "invalid", spec), client.DryRunAll)
 			Expect(err).To(MatchError(ContainSubstring(message)))
 		},
 		Entry("no node", volume("nodeName: ''"), "spec.nodeName in body should be at least 1 chars long"),
@@ -67,7 +67,7 @@ var _ = Describe("a LocalVolume", func() {
 
 	DescribeTable("can't be changed in",
 		func(ctx SpecContext, before, after, message string) {
-			existing := created(ctx, "LocalVolume", before)
+			existing := created(ctx, "NodeVolume", before)
 			Expect(changed(ctx, existing, after)).To(MatchError(ContainSubstring(message)))
 		},
 		Entry("its node", volume(), volume("nodeName: node-b"), "nodeName is immutable"),
@@ -90,7 +90,7 @@ var _ = Describe("a LocalVolume", func() {
 
 	DescribeTable("can be changed in",
 		func(ctx SpecContext, before, after string) {
-			Expect(changed(ctx, created(ctx, "LocalVolume", before), after)).To(Succeed())
+			Expect(changed(ctx, created(ctx, "NodeVolume", before), after)).To(Succeed())
 		},
 		Entry("its capacity, to more", volume(), volume("capacity: 1025Mi")),
 		Entry("its capacity, to less, where nothing was given yet", volume("capacity: 2Gi"), volume("capacity: 1Gi")),
@@ -102,7 +102,7 @@ var _ = Describe("a LocalVolume", func() {
 	)
 
 	It("is a directory with a file system where nothing else is said", func(ctx SpecContext) {
-		made := object("LocalVolume", "defaults", volume())
+		made := object("NodeVolume", "defaults", volume())
 		Expect(api.Create(ctx, made, client.DryRunAll)).To(Succeed())
 		spec, _, err := unstructured.NestedMap(made.Object, "spec")
 		Expect(err).NotTo(HaveOccurred())
@@ -110,7 +110,7 @@ var _ = Describe("a LocalVolume", func() {
 	})
 
 	It("is never asked to have less than it was given, and never given more than it was asked to have", func(ctx SpecContext) {
-		made := created(ctx, "LocalVolume", volume("capacity: 2Gi"))
+		made := created(ctx, "NodeVolume", volume("capacity: 2Gi"))
 		given := func(capacity string) error {
 			status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"capacity":"`+capacity+`"}}`))
 			return api.Status().Patch(ctx, made, status)
@@ -122,7 +122,7 @@ var _ = Describe("a LocalVolume", func() {
 	})
 
 	It("can't be kept any more once its agent has begun to remove it", func(ctx SpecContext) {
-		made := created(ctx, "LocalVolume", volume("removeData: true"))
+		made := created(ctx, "NodeVolume", volume("removeData: true"))
 		removing := func(begun string) error {
 			return api.Status().Patch(ctx, made, client.RawPatch(types.MergePatchType, []byte(`{"status":{"removing":`+begun+`}}`)))
 		}
@@ -133,10 +133,10 @@ var _ = Describe("a LocalVolume", func() {
 	})
 
 	It("is found by its node", func(ctx SpecContext) {
-		created(ctx, "LocalVolume", volume("nodeName: node-a"))
-		wanted := created(ctx, "LocalVolume", volume("nodeName: node-b"))
+		created(ctx, "NodeVolume", volume("nodeName: node-a"))
+		wanted := created(ctx, "NodeVolume", volume("nodeName: node-b"))
 
-		found := &stowagev1alpha1.LocalVolumeList{}
+		found := &stowagev1alpha1.NodeVolumeList{}
 		Expect(api.List(ctx, found, client.MatchingFields{"spec.nodeName": "node-b"})).To(Succeed())
 		Expect(found.Items).To(ConsistOf(HaveField("Name", wanted.GetName())))
 	})

@@ -15,9 +15,9 @@ const scratchOfA = `{nodeName: node-a, path: /srv/scratch, volume: {uid: u1, res
 // scratchWith is scratchOfA with a part of it replaced.
 func scratchWith(part, by string) string { return strings.Replace(scratchOfA, part, by, 1) }
 
-var _ = Describe("a LocalRecycling", func() {
+var _ = Describe("a NodeRecycling", func() {
 	It("can be approved, again and again", func(ctx SpecContext) {
-		recycling := created(ctx, "LocalRecycling", scratchOfA)
+		recycling := created(ctx, "NodeRecycling", scratchOfA)
 		for _, asked := range []string{"first", "second"} {
 			Expect(changed(ctx, recycling, scratchWith("{nodeName", "{approved: "+asked+", nodeName"))).To(Succeed())
 		}
@@ -25,7 +25,7 @@ var _ = Describe("a LocalRecycling", func() {
 
 	DescribeTable("can't be changed in",
 		func(ctx SpecContext, part, by, message string) {
-			Expect(changed(ctx, created(ctx, "LocalRecycling", scratchOfA), scratchWith(part, by))).To(MatchError(ContainSubstring(message)))
+			Expect(changed(ctx, created(ctx, "NodeRecycling", scratchOfA), scratchWith(part, by))).To(MatchError(ContainSubstring(message)))
 		},
 		Entry("its node", "node-a", "node-b", "nodeName is immutable"),
 		Entry("its path", "scratch", "other", "path is immutable"),
@@ -36,7 +36,7 @@ var _ = Describe("a LocalRecycling", func() {
 
 	DescribeTable("is refused with",
 		func(ctx SpecContext, path string) {
-			Expect(api.Create(ctx, object("LocalRecycling", "refused", scratchWith("/srv/scratch", path)), client.DryRunAll)).
+			Expect(api.Create(ctx, object("NodeRecycling", "refused", scratchWith("/srv/scratch", path)), client.DryRunAll)).
 				To(MatchError(ContainSubstring("must be an absolute path")))
 		},
 		Entry("a path that climbs", "/srv/../etc"),
@@ -44,19 +44,19 @@ var _ = Describe("a LocalRecycling", func() {
 	)
 
 	It("is listed by node, so that an agent sees only its own", func(ctx SpecContext) {
-		created(ctx, "LocalRecycling", scratchWith("node-a", "node-of-its-own"))
-		created(ctx, "LocalRecycling", scratchOfA)
-		recyclings := &stowagev1alpha1.LocalRecyclingList{}
+		created(ctx, "NodeRecycling", scratchWith("node-a", "node-of-its-own"))
+		created(ctx, "NodeRecycling", scratchOfA)
+		recyclings := &stowagev1alpha1.NodeRecyclingList{}
 		Expect(api.List(ctx, recyclings, client.MatchingFields{"spec.nodeName": "node-of-its-own"})).To(Succeed())
 		Expect(recyclings.Items).To(HaveLen(1))
 	})
 
 	It("is shown with its node, path and outcome", func(ctx SpecContext) {
-		name := created(ctx, "LocalRecycling", scratchOfA).GetName()
-		setStatus(ctx, &stowagev1alpha1.LocalRecycling{}, name, `{"status": {
+		name := created(ctx, "NodeRecycling", scratchOfA).GetName()
+		setStatus(ctx, &stowagev1alpha1.NodeRecycling{}, name, `{"status": {
 			"conditions": [{"type": "Emptied", "status": "False", "reason": "InUse", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 
-		cells := shown(ctx, "localrecyclings", name)
+		cells := shown(ctx, "noderecyclings", name)
 		for column, want := range map[string]string{"Node": "node-a", "Path": "/srv/scratch", "Emptied": "False", "Reason": "InUse"} {
 			Expect(cells[column]).To(Equal(want), column)
 		}

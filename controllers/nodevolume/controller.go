@@ -1,8 +1,8 @@
-// Package localvolume has the manager's part of local storage. It keeps a LocalDisk for each
+// Package nodevolume has the manager's part of local storage. It keeps a NodeDisk for each
 // node of a backend, and publishes its free space as CSIStorageCapacity. It releases
-// LocalVolumes after their node is gone, and recreates those that PersistentVolumes lost
+// NodeVolumes after their node is gone, and recreates those that PersistentVolumes lost
 // (Adopter). It writes API objects only: the node agent makes and removes the data.
-package localvolume
+package nodevolume
 
 import (
 	"context"
@@ -55,9 +55,9 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	return &Reconciler{client: deps.Client, live: deps.Live, clock: deps.Clock, events: deps.Events}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/status,verbs=patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/status,verbs=patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
 
@@ -65,13 +65,13 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // is gone, and releases the volume by its backend's policy. A node that exists is never given
 // up, Ready or not.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	volume := &stowagev1alpha1.LocalVolume{}
+	volume := &stowagev1alpha1.NodeVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, volume); err != nil {
 		r.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if volume.DeletionTimestamp.IsZero() || !volume.Spec.RemoveData ||
-		!controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
+		!controllerutil.ContainsFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer) {
 		return ctrl.Result{}, nil
 	}
 	if err := r.tellOwners(ctx, volume); err != nil {
@@ -109,7 +109,7 @@ func (r *Reconciler) isNodeGone(ctx context.Context, name string) (bool, error) 
 
 // policyOf returns the backend's policy for volumes of deleted nodes. Without a backend they
 // wait.
-func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (stowagev1alpha1.NodeGone, error) {
+func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (stowagev1alpha1.NodeGone, error) {
 	object, err := Found(ctx, r.client, volume.Spec.Backend, &stowagev1alpha1.StorageBackend{})
 	if err != nil || object == nil || object.Spec.Local == nil {
 		return stowagev1alpha1.NodeGone{}, wrap.Error(err, "reading StorageBackend %s", volume.Spec.Backend)
@@ -119,7 +119,7 @@ func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.Local
 
 // note records since when the node is gone, and what to do about it; or that it is back. The
 // resourceVersion protects what an agent writes meanwhile.
-func (r *Reconciler) note(ctx context.Context, volume *stowagev1alpha1.LocalVolume, gone bool, policy stowagev1alpha1.NodeGone) error {
+func (r *Reconciler) note(ctx context.Context, volume *stowagev1alpha1.NodeVolume, gone bool, policy stowagev1alpha1.NodeGone) error {
 	before := volume.DeepCopy()
 	var changed bool
 	if gone {
@@ -135,7 +135,7 @@ func (r *Reconciler) note(ctx context.Context, volume *stowagev1alpha1.LocalVolu
 	}
 	err := r.client.Status().Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return wrap.Error(client.IgnoreNotFound(err), "writing the status of LocalVolume %s", volume.Name)
+		return wrap.Error(client.IgnoreNotFound(err), "writing the status of NodeVolume %s", volume.Name)
 	}
 	if now := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition); now != nil {
 		r.events.Eventf(volume, nil, corev1.EventTypeWarning, now.Reason, "Removing", "%s", now.Message)
@@ -143,18 +143,18 @@ func (r *Reconciler) note(ctx context.Context, volume *stowagev1alpha1.LocalVolu
 	return nil
 }
 
-func adviceOnNode(volume *stowagev1alpha1.LocalVolume, policy stowagev1alpha1.NodeGone) string {
+func adviceOnNode(volume *stowagev1alpha1.NodeVolume, policy stowagev1alpha1.NodeGone) string {
 	gone := fmt.Sprintf("node %s isn't part of the cluster, so nobody removes the data", volume.Spec.NodeName)
 	if policy.Policy == stowagev1alpha1.NodeGoneForget && policy.After != nil {
 		return fmt.Sprintf("%s: the volume is let go after %s, as local.nodeGone of backend %s says", gone, policy.After.Duration, volume.Spec.Backend)
 	}
 	return fmt.Sprintf("%s: bring the node back under this name or, if it is gone for good, set local.nodeGone of backend %s to policy Forget, "+
-		"or remove the finalizer %s from LocalVolume %s", gone, volume.Spec.Backend, stowagev1alpha1.LocalVolumeFinalizer, volume.Name)
+		"or remove the finalizer %s from NodeVolume %s", gone, volume.Spec.Backend, stowagev1alpha1.NodeVolumeFinalizer, volume.Name)
 }
 
 // untilForgotten returns how long the volume is still kept, if it is not kept for ever. A
 // volume that was never provisioned has no data: no pod could write to it.
-func (r *Reconciler) untilForgotten(volume *stowagev1alpha1.LocalVolume, policy stowagev1alpha1.NodeGone) (left time.Duration, forgets bool) {
+func (r *Reconciler) untilForgotten(volume *stowagev1alpha1.NodeVolume, policy stowagev1alpha1.NodeGone) (left time.Duration, forgets bool) {
 	if !meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition) {
 		return 0, true
 	}
@@ -166,12 +166,12 @@ func (r *Reconciler) untilForgotten(volume *stowagev1alpha1.LocalVolume, policy 
 }
 
 // forget releases a volume, whatever is left of it on its node.
-func (r *Reconciler) forget(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (r *Reconciler) forget(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	before := volume.DeepCopy()
-	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
 	err := r.client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of LocalVolume %s", volume.Name)
+		return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of NodeVolume %s", volume.Name)
 	}
 	left := "nothing was made for it"
 	if volume.Status.Path != "" {
@@ -185,8 +185,8 @@ func (r *Reconciler) forget(ctx context.Context, volume *stowagev1alpha1.LocalVo
 // they wait for.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("localvolume").
-		For(&stowagev1alpha1.LocalVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(isDeleted))).
+		Named("nodevolume").
+		For(&stowagev1alpha1.NodeVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(isDeleted))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.deletedOfNode), onlyComingAndGoing()).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.deletedOfBackend), wake.OnlyNewSpecs()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: removals}).
@@ -210,7 +210,7 @@ func (r *Reconciler) deletedOfBackend(ctx context.Context, object client.Object)
 }
 
 func (r *Reconciler) deleted(ctx context.Context, which client.ListOption) []reconcile.Request {
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	if err := r.client.List(ctx, volumes, which, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing local volumes that are being deleted")
 	}

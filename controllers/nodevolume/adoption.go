@@ -1,4 +1,4 @@
-package localvolume
+package nodevolume
 
 import (
 	"path"
@@ -27,10 +27,10 @@ func standsForLocal(pv *corev1.PersistentVolume) bool {
 		pv.Spec.CSI.VolumeHandle != "" && len(index.BackendOf(pv)) > 0
 }
 
-// offer returns what the agent found on a disk for a volume without a LocalVolume. The status
+// offer returns what the agent found on a disk for a volume without a NodeVolume. The status
 // may list only some of the volumes. Those that sort after the last listed one count as
 // offered, too: the agent adopts nothing that is not there.
-func offer(disk *stowagev1alpha1.LocalDisk, handle string) (stowagev1alpha1.UnrecordedVolume, bool) {
+func offer(disk *stowagev1alpha1.NodeDisk, handle string) (stowagev1alpha1.UnrecordedVolume, bool) {
 	there := disk.Status.Unrecorded
 	if there == nil || disk.Status.Identity == nil || !meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
 		return stowagev1alpha1.UnrecordedVolume{}, false
@@ -46,9 +46,9 @@ func offer(disk *stowagev1alpha1.LocalDisk, handle string) (stowagev1alpha1.Unre
 	}
 }
 
-// localVolumeFor returns the LocalVolume of a volume that was found on a disk, with its
+// nodeVolumeFor returns the NodeVolume of a volume that was found on a disk, with its
 // original identity. It is Invalid if PersistentVolume and disk do not agree.
-func localVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.LocalDisk, there stowagev1alpha1.UnrecordedVolume) (*stowagev1alpha1.LocalVolume, error) {
+func nodeVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.NodeDisk, there stowagev1alpha1.UnrecordedVolume) (*stowagev1alpha1.NodeVolume, error) {
 	source := pv.Spec.CSI
 	at := path.Join(string(disk.Spec.Path), there.ID)
 	if wanted := source.VolumeAttributes[stowagev1alpha1.PathAttribute]; wanted != at {
@@ -64,12 +64,12 @@ func localVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.LocalDisk
 	if err != nil {
 		return nil, err
 	}
-	volume := &stowagev1alpha1.LocalVolume{
+	volume := &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: there.ID, Labels: map[string]string{stowagev1alpha1.BackendLabel: disk.Spec.Backend},
-			Finalizers: []string{stowagev1alpha1.LocalVolumeFinalizer},
+			Finalizers: []string{stowagev1alpha1.NodeVolumeFinalizer},
 		},
-		Spec: stowagev1alpha1.LocalVolumeSpec{
+		Spec: stowagev1alpha1.NodeVolumeSpec{
 			NodeName: disk.Spec.NodeName, Backend: disk.Spec.Backend, Path: disk.Spec.Path,
 			Capacity: pv.Spec.Capacity[corev1.ResourceStorage], ReservedCapacity: disk.Spec.ReservedCapacity,
 			VolumeMode: ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), Layout: layout, ClaimRef: claim, Adopt: true,

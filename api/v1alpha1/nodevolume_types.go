@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// LocalVolume is the record by which the manager asks one node's agent to make
+// NodeVolume is the record by which the manager asks one node's agent to make
 // or remove a volume. Its name is the volume's id. It is made and deleted by
 // Stowage. Deleting one by hand, or the CRD, removes no data: the object stays
 // until its finalizer is removed by hand, or spec.removeData is set.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=lv,categories=stowage
+// +kubebuilder:resource:scope=Cluster,shortName=nvol,categories=stowage
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.source`
@@ -29,29 +29,29 @@ import (
 // +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-type LocalVolume struct {
+type NodeVolume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what the manager asks the node's agent for.
 	// +required
-	Spec LocalVolumeSpec `json:"spec"`
+	Spec NodeVolumeSpec `json:"spec"`
 	// status is what the node's agent did and saw.
 	// +optional
-	Status LocalVolumeStatus `json:"status,omitzero"`
+	Status NodeVolumeStatus `json:"status,omitzero"`
 }
 
-// LocalVolumeList is a list of LocalVolumes.
+// NodeVolumeList is a list of NodeVolumes.
 //
 // +kubebuilder:object:root=true
-type LocalVolumeList struct {
+type NodeVolumeList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the volumes.
-	Items []LocalVolume `json:"items"`
+	Items []NodeVolume `json:"items"`
 }
 
-// LocalVolumeSpec is what the manager asks the node's agent for. Only capacity and
+// NodeVolumeSpec is what the manager asks the node's agent for. Only capacity and
 // removeData can change.
 //
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
@@ -66,7 +66,7 @@ type LocalVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.reservedCapacity) == has(oldSelf.reservedCapacity) && (!has(self.reservedCapacity) || quantity(string(self.reservedCapacity)).compareTo(quantity(string(oldSelf.reservedCapacity))) == 0)",message="reservedCapacity is immutable"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
 // +kubebuilder:validation:XValidation:rule="(has(self.adopt) && self.adopt) == (has(oldSelf.adopt) && oldSelf.adopt)",message="adopt is immutable"
-type LocalVolumeSpec struct {
+type NodeVolumeSpec struct {
 	// nodeName is the node whose disk holds the volume. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -110,7 +110,7 @@ type LocalVolumeSpec struct {
 	// start: Full, or Sparse, only for what is written. Default Full. Immutable.
 	// +optional
 	Allocation LocalAllocation `json:"allocation,omitempty"`
-	// source is the name of the LocalVolume that this one is made as a copy of. It
+	// source is the name of the NodeVolume that this one is made as a copy of. It
 	// lies on the same node, in the same backend, and is of a claim in the same
 	// namespace. It waits to be removed until the copy is made. Default none: the
 	// volume begins empty. Immutable.
@@ -154,8 +154,8 @@ type ClaimReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// LocalVolumeStatus is what the node's agent did and saw.
-type LocalVolumeStatus struct {
+// NodeVolumeStatus is what the node's agent did and saw.
+type NodeVolumeStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -1,4 +1,4 @@
-package localvolume
+package nodevolume
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func (r *DiskReconciler) publish(ctx context.Context, p *pair) error {
 	}
 	published := &storagev1.CSIStorageCapacityList{}
 	if err := r.client.List(ctx, published, client.InNamespace(r.namespace), client.MatchingFields{index.CapacitiesByDisk: p.name}); err != nil {
-		return fmt.Errorf("listing the capacities of LocalDisk %s: %w", p.name, err)
+		return fmt.Errorf("listing the capacities of NodeDisk %s: %w", p.name, err)
 	}
 	wanted, err := r.capacities(ctx, p)
 	if err != nil {

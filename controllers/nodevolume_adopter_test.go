@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/controllers/nodevolume"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -29,18 +29,18 @@ func foundVolume() stowagev1alpha1.UnrecordedVolume {
 	}
 }
 
-// reportFound says what lies on a disk and no LocalVolume has, as the node's agent does.
+// reportFound says what lies on a disk and no NodeVolume has, as the node's agent does.
 func (w *world) reportFound(node string, volumes ...stowagev1alpha1.UnrecordedVolume) {
 	GinkgoHelper()
 	w.report("fast", node, "1Gi", metav1.ConditionTrue)
-	w.changeDisk(node, func(disk *stowagev1alpha1.LocalDisk) {
+	w.changeDisk(node, func(disk *stowagev1alpha1.NodeDisk) {
 		disk.Status.Unrecorded = &stowagev1alpha1.UnrecordedVolumes{Count: int32(len(volumes)), Volumes: volumes}
 	})
 }
 
-func (w *world) changeDisk(node string, change func(*stowagev1alpha1.LocalDisk)) {
+func (w *world) changeDisk(node string, change func(*stowagev1alpha1.NodeDisk)) {
 	GinkgoHelper()
-	disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localvolume.LocalDiskName("fast", node)}}
+	disk := &stowagev1alpha1.NodeDisk{ObjectMeta: metav1.ObjectMeta{Name: nodevolume.NodeDiskName("fast", node)}}
 	w.get(disk)
 	change(disk)
 	Expect(w.direct.Status().Update(context.Background(), disk)).To(Succeed())
@@ -77,15 +77,15 @@ func (w *world) adopt(pv *corev1.PersistentVolume) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// lostVolume is the LocalVolume that was made again; nil if none was.
-func (w *world) lostVolume() *stowagev1alpha1.LocalVolume {
+// lostVolume is the NodeVolume that was made again; nil if none was.
+func (w *world) lostVolume() *stowagev1alpha1.NodeVolume {
 	GinkgoHelper()
-	volume, err := localvolume.Found(context.Background(), w.direct, lostID, &stowagev1alpha1.LocalVolume{})
+	volume, err := nodevolume.Found(context.Background(), w.direct, lostID, &stowagev1alpha1.NodeVolume{})
 	Expect(err).NotTo(HaveOccurred())
 	return volume
 }
 
-var _ = Describe("A local volume whose LocalVolume is gone", func() {
+var _ = Describe("A local volume whose NodeVolume is gone", func() {
 	It("has it again, with its old identity, once its agent found it and a volume stands for it", func() {
 		w, pv := adoptable()
 
@@ -93,13 +93,13 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 
 		volume := w.lostVolume()
 		Expect(volume.Labels).To(HaveKeyWithValue(stowagev1alpha1.BackendLabel, "fast"))
-		Expect(volume.Finalizers).To(ContainElement(stowagev1alpha1.LocalVolumeFinalizer))
-		Expect(volume.Spec).To(Equal(stowagev1alpha1.LocalVolumeSpec{
+		Expect(volume.Finalizers).To(ContainElement(stowagev1alpha1.NodeVolumeFinalizer))
+		Expect(volume.Spec).To(Equal(stowagev1alpha1.NodeVolumeSpec{
 			NodeName: "node-a", Backend: "fast", Path: LocalBackend("fast").Spec.Local.Path, Capacity: resource.MustParse("1Gi"),
 			VolumeMode: corev1.PersistentVolumeFilesystem, Layout: stowagev1alpha1.LayoutDirectory, Adopt: true,
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: Namespace, Name: "data", UID: lostUID},
 		}))
-		Expect(w.told()).To(ContainElement(HavePrefix("Normal LocalVolumeAdopted")))
+		Expect(w.told()).To(ContainElement(HavePrefix("Normal NodeVolumeAdopted")))
 	})
 
 	It("is told of its old claim by the volume object, where it has no owner record", func() {
@@ -118,7 +118,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 	It("may be beyond those that its disk names", func() {
 		w, pv := adoptable()
 		w.reportFound("node-a", stowagev1alpha1.UnrecordedVolume{ID: "pvc-0"})
-		w.changeDisk("node-a", func(disk *stowagev1alpha1.LocalDisk) { disk.Status.Unrecorded.Count = 2 })
+		w.changeDisk("node-a", func(disk *stowagev1alpha1.NodeDisk) { disk.Status.Unrecorded.Count = 2 })
 		w.adopt(pv)
 		Expect(w.lostVolume()).NotTo(BeNil())
 	})
@@ -132,16 +132,16 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 
 		Expect(w.lostVolume()).To(BeNil())
 		if says == "" {
-			Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(BeEmpty())
+			Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(BeEmpty())
 		} else {
-			Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
+			Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
 		}
 	},
 		Entry("while its disk isn't Ready", func(w *world, _ *corev1.PersistentVolume) {
-			w.changeDisk("node-a", func(disk *stowagev1alpha1.LocalDisk) { disk.Status.Conditions[0].Status = metav1.ConditionFalse })
+			w.changeDisk("node-a", func(disk *stowagev1alpha1.NodeDisk) { disk.Status.Conditions[0].Status = metav1.ConditionFalse })
 		}, ""),
 		Entry("on a disk that isn't accepted", func(w *world, _ *corev1.PersistentVolume) {
-			w.changeDisk("node-a", func(disk *stowagev1alpha1.LocalDisk) { disk.Status.Identity = nil })
+			w.changeDisk("node-a", func(disk *stowagev1alpha1.NodeDisk) { disk.Status.Identity = nil })
 		}, ""),
 		Entry("where its disk doesn't have it", func(w *world, _ *corev1.PersistentVolume) { w.reportFound("node-a") }, ""),
 		Entry("on a node that its volume object doesn't allow", func(w *world, _ *corev1.PersistentVolume) {
@@ -170,7 +170,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		w.reportFound("node-b", stowagev1alpha1.UnrecordedVolume{ID: lostID})
 		w.adopt(pv)
 		Expect(w.lostVolume()).To(BeNil())
-		Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
+		Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
 	},
 		Entry("has another path", func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute] = "/var/lib/stowage/slow/" + lostID
@@ -179,17 +179,17 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		Entry("allows both of the nodes that have it", func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }, "name one"),
 	)
 
-	It("is not taken from a LocalVolume that a cache hasn't seen", func() {
+	It("is not taken from a NodeVolume that a cache hasn't seen", func() {
 		w, pv := adoptable()
-		existing := localVolume("fast", "node-b")
+		existing := nodeVolume("fast", "node-b")
 		existing.Name, existing.Spec.ClaimRef.UID = lostID, lostUID
 		w.create(existing)
-		w.views.adopts.Client = withoutLocalVolumes{w}
+		w.views.adopts.Client = withoutNodeVolumes{w}
 
 		w.adopt(pv)
 
 		Expect(w.lostVolume().Spec.NodeName).To(Equal("node-b"))
-		Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(BeEmpty())
+		Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(BeEmpty())
 	})
 
 	It("is not given to a volume object that only a cache still shows", func() {
@@ -216,18 +216,18 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		other := standingForLost(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "pvc-other" })
 		other.Name = "other"
 		w.create(other)
-		disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localvolume.LocalDiskName("fast", "node-a")}}
+		disk := &stowagev1alpha1.NodeDisk{ObjectMeta: metav1.ObjectMeta{Name: nodevolume.NodeDiskName("fast", "node-a")}}
 		w.get(disk)
 		Expect(w.adopts.VolumesFoundOn(context.Background(), disk)).To(ConsistOf(wake.Request(pv)))
 	})
 })
 
-// withoutLocalVolumes is a cache that has seen no LocalVolumes yet.
-type withoutLocalVolumes struct{ client.Client }
+// withoutNodeVolumes is a cache that has seen no NodeVolumes yet.
+type withoutNodeVolumes struct{ client.Client }
 
-func (c withoutLocalVolumes) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if _, is := object.(*stowagev1alpha1.LocalVolume); is {
-		return apierrors.NewNotFound(stowagev1alpha1.GroupVersion.WithResource("localvolumes").GroupResource(), key.Name)
+func (c withoutNodeVolumes) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, is := object.(*stowagev1alpha1.NodeVolume); is {
+		return apierrors.NewNotFound(stowagev1alpha1.GroupVersion.WithResource("nodevolumes").GroupResource(), key.Name)
 	}
 	return c.Client.Get(ctx, key, object, options...)
 }

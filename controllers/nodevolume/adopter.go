@@ -1,4 +1,4 @@
-package localvolume
+package nodevolume
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Adopter recreates LocalVolumes that were deleted, if an agent finds the volume on its
+// Adopter recreates NodeVolumes that were deleted, if an agent finds the volume on its
 // accepted disk and a PersistentVolume refers to it. It never removes anything, and never
 // creates storage: a volume that is not on the disk becomes Lost.
 type Adopter struct {
@@ -45,11 +45,11 @@ func NewAdopter(deps reconciler.Dependencies) *Adopter {
 	return &Adopter{client: deps.Client, live: deps.Live, shared: deps.Reads, events: deps.Events}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;create
-// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks;storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks;storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;nodes,verbs=get;list;watch
 
-// Reconcile recreates the LocalVolume of a PersistentVolume. The cache decides whether there
+// Reconcile recreates the NodeVolume of a PersistentVolume. The cache decides whether there
 // is work to do, live reads decide what.
 func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pv, err := Found(ctx, r.client, request.Name, &corev1.PersistentVolume{})
@@ -57,7 +57,7 @@ func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		r.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, err
 	}
-	recorded, err := Found(ctx, r.client, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.LocalVolume{})
+	recorded, err := Found(ctx, r.client, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.NodeVolume{})
 	if err != nil || recorded != nil {
 		return ctrl.Result{}, err
 	}
@@ -67,14 +67,14 @@ func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	if errors.Is(err, backend.Invalid) || errors.Is(err, backend.Conflict) {
 		if r.recorded.IsNews(request.NamespacedName, err.Error()) {
-			r.events.Eventf(pv, nil, corev1.EventTypeWarning, "LocalVolumeNotAdopted", "Adopt", "its LocalVolume is gone and isn't made again: %v", err)
+			r.events.Eventf(pv, nil, corev1.EventTypeWarning, "NodeVolumeNotAdopted", "Adopt", "its NodeVolume is gone and isn't made again: %v", err)
 		}
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-// adopt creates the LocalVolume, if live reads confirm it. Its name is the volume's id, so of
+// adopt creates the NodeVolume, if live reads confirm it. Its name is the volume's id, so of
 // two leaders one creates it.
 func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) error {
 	pv, err := Found(ctx, r.live, cached.Name, &corev1.PersistentVolume{})
@@ -82,7 +82,7 @@ func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) er
 		return err
 	}
 	handle := pv.Spec.CSI.VolumeHandle
-	if recorded, err := Found(ctx, r.live, handle, &stowagev1alpha1.LocalVolume{}); err != nil || recorded != nil {
+	if recorded, err := Found(ctx, r.live, handle, &stowagev1alpha1.NodeVolume{}); err != nil || recorded != nil {
 		return err
 	}
 	if err := r.alone(ctx, pv); err != nil {
@@ -93,7 +93,7 @@ func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) er
 		return err
 	}
 	there, _ := offer(disk, handle)
-	made, err := localVolumeFor(pv, disk, there)
+	made, err := nodeVolumeFor(pv, disk, there)
 	if err != nil {
 		return err
 	}
@@ -102,14 +102,14 @@ func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) er
 	}
 	switch err := r.client.Create(ctx, made); {
 	case apierrors.IsInvalid(err):
-		return backend.Invalid.Errorf("creating LocalVolume %s: %w", made.Name, err)
+		return backend.Invalid.Errorf("creating NodeVolume %s: %w", made.Name, err)
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("creating LocalVolume %s: %w", made.Name, err)
+		return fmt.Errorf("creating NodeVolume %s: %w", made.Name, err)
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "LocalVolumeAdopted", "Adopt",
-		"LocalVolume %s was gone and is made again: the volume is on the disk of node %s", made.Name, made.Spec.NodeName)
+	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "NodeVolumeAdopted", "Adopt",
+		"NodeVolume %s was gone and is made again: the volume is on the disk of node %s", made.Name, made.Spec.NodeName)
 	return nil
 }
 
@@ -130,12 +130,12 @@ func (r *Adopter) alone(ctx context.Context, pv *corev1.PersistentVolume) error 
 
 // diskOffering returns the disk on which a volume was found, of a node that the
 // PersistentVolume allows, or nil.
-func (r *Adopter) diskOffering(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume) (*stowagev1alpha1.LocalDisk, error) {
-	disks := &stowagev1alpha1.LocalDiskList{}
+func (r *Adopter) diskOffering(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume) (*stowagev1alpha1.NodeDisk, error) {
+	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := reader.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: index.BackendOf(pv)[0]}); err != nil {
 		return nil, fmt.Errorf("listing the disks of backend %s: %w", index.BackendOf(pv)[0], err)
 	}
-	var offering *stowagev1alpha1.LocalDisk
+	var offering *stowagev1alpha1.NodeDisk
 	for i := range disks.Items {
 		disk := &disks.Items[i]
 		if _, offers := offer(disk, pv.Spec.CSI.VolumeHandle); !offers || disk.Spec.Backend != index.BackendOf(pv)[0] {
@@ -159,7 +159,7 @@ func (r *Adopter) diskOffering(ctx context.Context, reader client.Reader, pv *co
 
 // allocateAsBackend sets the allocation of an image to that of its backend: neither the
 // PersistentVolume nor the disk records the original one.
-func (r *Adopter) allocateAsBackend(ctx context.Context, made *stowagev1alpha1.LocalVolume) error {
+func (r *Adopter) allocateAsBackend(ctx context.Context, made *stowagev1alpha1.NodeVolume) error {
 	if made.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return nil
 	}
@@ -173,17 +173,17 @@ func (r *Adopter) allocateAsBackend(ctx context.Context, made *stowagev1alpha1.L
 // SetupWithManager watches PersistentVolumes, and what agents find on their disks.
 func (r *Adopter) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("localvolume-adoption").
+		Named("nodevolume-adoption").
 		For(&corev1.PersistentVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
 			return standsForLocal(object.(*corev1.PersistentVolume))
 		}))).
-		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.VolumesFoundOn), onlyOtherFinds()).
+		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(r.VolumesFoundOn), onlyOtherFinds()).
 		Complete(r)
 }
 
 // VolumesFoundOn returns those PersistentVolumes of a disk's backend that the disk may store.
 func (r *Adopter) VolumesFoundOn(ctx context.Context, object client.Object) []reconcile.Request {
-	disk := object.(*stowagev1alpha1.LocalDisk)
+	disk := object.(*stowagev1alpha1.NodeDisk)
 	if disk.Status.Unrecorded == nil || disk.Status.Unrecorded.Count == 0 {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (r *Adopter) VolumesFoundOn(ctx context.Context, object client.Object) []re
 // onlyOtherFinds passes disks on which other volumes were found, and those that become Ready.
 func onlyOtherFinds() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, now := e.ObjectOld.(*stowagev1alpha1.LocalDisk), e.ObjectNew.(*stowagev1alpha1.LocalDisk)
+		before, now := e.ObjectOld.(*stowagev1alpha1.NodeDisk), e.ObjectNew.(*stowagev1alpha1.NodeDisk)
 		return room.IsReady(now) && (!room.IsReady(before) || !equality.Semantic.DeepEqual(before.Status.Unrecorded, now.Status.Unrecorded) ||
 			!equality.Semantic.DeepEqual(before.Status.Identity, now.Status.Identity))
 	}})

@@ -1,4 +1,4 @@
-package localvolume
+package nodevolume
 
 import (
 	"context"
@@ -37,7 +37,7 @@ const (
 	nameHash = 16
 )
 
-// DiskReconciler keeps a LocalDisk for every node of every local backend, and publishes the
+// DiskReconciler keeps a NodeDisk for every node of every local backend, and publishes the
 // free space that the nodes' agents report, for the scheduler. Its requests name a backend
 // and, as namespace, a node.
 type DiskReconciler struct {
@@ -52,8 +52,8 @@ func NewDiskReconciler(deps reconciler.Dependencies) *DiskReconciler {
 	return &DiskReconciler{client: deps.Client, live: deps.Live, namespace: deps.Namespace}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends;localvolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends;nodevolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,verbs=get;list;watch;create;patch;delete,namespace=stowage-system
@@ -83,14 +83,14 @@ type pair struct {
 	name   string
 	object *stowagev1alpha1.StorageBackend
 	node   *corev1.Node
-	disk   *stowagev1alpha1.LocalDisk
+	disk   *stowagev1alpha1.NodeDisk
 	// inUse is true if the node has volumes of the backend, even volumes that are being
 	// removed.
 	inUse bool
 }
 
 func (r *DiskReconciler) read(ctx context.Context, reader client.Reader, request ctrl.Request) (*pair, error) {
-	p := &pair{name: LocalDiskName(request.Name, request.Namespace)}
+	p := &pair{name: NodeDiskName(request.Name, request.Namespace)}
 	var err error
 	if p.object, err = Found(ctx, reader, request.Name, &stowagev1alpha1.StorageBackend{}); err != nil {
 		return nil, err
@@ -98,10 +98,10 @@ func (r *DiskReconciler) read(ctx context.Context, reader client.Reader, request
 	if p.node, err = Found(ctx, reader, request.Namespace, &corev1.Node{}); err != nil {
 		return nil, err
 	}
-	if p.disk, err = Found(ctx, r.client, p.name, &stowagev1alpha1.LocalDisk{}); err != nil {
+	if p.disk, err = Found(ctx, r.client, p.name, &stowagev1alpha1.NodeDisk{}); err != nil {
 		return nil, err
 	}
-	volumes := &stowagev1alpha1.LocalVolumeList{}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByNode: request.Namespace}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the volumes of node %s: %w", request.Namespace, err)
 	}
@@ -128,17 +128,17 @@ func (p *pair) belongs() bool {
 }
 
 func (r *DiskReconciler) create(ctx context.Context, p *pair) error {
-	disk := &stowagev1alpha1.LocalDisk{
+	disk := &stowagev1alpha1.NodeDisk{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name, Labels: map[string]string{stowagev1alpha1.BackendLabel: p.object.Name}},
-		Spec: stowagev1alpha1.LocalDiskSpec{
+		Spec: stowagev1alpha1.NodeDiskSpec{
 			NodeName: p.node.Name, Backend: p.object.Name, Path: p.object.Spec.Local.Path,
 			ReservedCapacity: p.object.Spec.Local.ReservedCapacity,
 		},
 	}
 	if err := controllerutil.SetControllerReference(p.object, disk, r.client.Scheme()); err != nil {
-		return fmt.Errorf("owning LocalDisk %s: %w", p.name, err)
+		return fmt.Errorf("owning NodeDisk %s: %w", p.name, err)
 	}
-	return wrap.Error(client.IgnoreAlreadyExists(r.client.Create(ctx, disk)), "creating LocalDisk %s", p.name)
+	return wrap.Error(client.IgnoreAlreadyExists(r.client.Create(ctx, disk)), "creating NodeDisk %s", p.name)
 }
 
 // update copies the backend's settings to the disk. It clears Replaces if the disk that was
@@ -154,7 +154,7 @@ func (r *DiskReconciler) update(ctx context.Context, p *pair) error {
 		return nil
 	}
 	err := r.client.Patch(ctx, p.disk, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(client.IgnoreNotFound(err), "updating LocalDisk %s", p.name)
+	return wrap.Error(client.IgnoreNotFound(err), "updating NodeDisk %s", p.name)
 }
 
 // remove deletes the disk of a node that left the backend, after a live read. Without the
@@ -166,15 +166,15 @@ func (r *DiskReconciler) remove(ctx context.Context, p *pair, request ctrl.Reque
 	}
 	err = r.client.Delete(ctx, p.disk, client.Preconditions{UID: &p.disk.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting LocalDisk %s: %w", p.name, err)
+		return fmt.Errorf("deleting NodeDisk %s: %w", p.name, err)
 	}
 	p.disk = nil
 	return nil
 }
 
-// LocalDiskName returns the name of the disk of a backend on a node. It is deterministic and
+// NodeDiskName returns the name of the disk of a backend on a node. It is deterministic and
 // unique to the pair: the part after the last dot is the node's.
-func LocalDiskName(name, node string) string { return name + "." + hashOf(node) }
+func NodeDiskName(name, node string) string { return name + "." + hashOf(node) }
 
 func hashOf(name string) string {
 	sum := sha256.Sum256([]byte(name))
@@ -184,11 +184,11 @@ func hashOf(name string) string {
 // SetupWithManager watches what a disk depends on.
 func (r *DiskReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	controlled := ctrl.NewControllerManagedBy(mgr).
-		Named("localdisk").
-		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(PairOfDisk)).
+		Named("nodedisk").
+		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(PairOfDisk)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.PairsOfBackend), wake.OnlyNewSpecs()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.pairsOfNode), wake.OnlyNodeLabels()).
-		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(pairOfLocalVolume), onlyDeletions()).
+		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(pairOfNodeVolume), onlyDeletions()).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.pairsOfClass)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: diskWorkers})
 	if r.namespace != "" {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/controllers/nodevolume"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -41,8 +41,8 @@ func (w *world) pairs() []reconcile.Request {
 	for _, object := range w.all(&stowagev1alpha1.StorageBackendList{}) {
 		pairs = append(pairs, w.disks.PairsOfBackend(ctx, object)...)
 	}
-	for _, disk := range w.all(&stowagev1alpha1.LocalDiskList{}) {
-		pairs = append(pairs, localvolume.PairOfDisk(ctx, disk)...)
+	for _, disk := range w.all(&stowagev1alpha1.NodeDiskList{}) {
+		pairs = append(pairs, nodevolume.PairOfDisk(ctx, disk)...)
 	}
 	for _, capacity := range w.all(&storagev1.CSIStorageCapacityList{}) {
 		pairs = append(pairs, w.disks.PairOfCapacity(ctx, capacity)...)
@@ -53,9 +53,9 @@ func (w *world) pairs() []reconcile.Request {
 // report says how a disk is, as the node's agent does.
 func (w *world) report(name, node, available string, status metav1.ConditionStatus) {
 	GinkgoHelper()
-	disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localvolume.LocalDiskName(name, node)}}
+	disk := &stowagev1alpha1.NodeDisk{ObjectMeta: metav1.ObjectMeta{Name: nodevolume.NodeDiskName(name, node)}}
 	w.get(disk)
-	disk.Status = stowagev1alpha1.LocalDiskStatus{
+	disk.Status = stowagev1alpha1.NodeDiskStatus{
 		Identity: &stowagev1alpha1.DiskIdentity{ID: "a"}, Available: ptr.To(resource.MustParse(available)),
 		Conditions: []metav1.Condition{{
 			Type: stowagev1alpha1.ReadyCondition, Status: status, Reason: "Said", LastTransitionTime: metav1.Now(),
@@ -79,8 +79,8 @@ func (w *world) published() []string {
 
 func (w *world) diskNames() []string {
 	var names []string
-	for _, disk := range w.all(&stowagev1alpha1.LocalDiskList{}) {
-		names = append(names, disk.(*stowagev1alpha1.LocalDisk).Spec.NodeName)
+	for _, disk := range w.all(&stowagev1alpha1.NodeDiskList{}) {
+		names = append(names, disk.(*stowagev1alpha1.NodeDisk).Spec.NodeName)
 	}
 	slices.Sort(names)
 	return names
@@ -127,15 +127,15 @@ var _ = Describe("A local backend", func() {
 			object.Spec.Local.ReservedCapacity = ptr.To(resource.MustParse("5Gi"))
 		})
 		w.lookAtDisks()
-		for _, disk := range w.all(&stowagev1alpha1.LocalDiskList{}) {
-			Expect(disk.(*stowagev1alpha1.LocalDisk).Spec.ReservedCapacity.String()).To(Equal("5Gi"))
+		for _, disk := range w.all(&stowagev1alpha1.NodeDiskList{}) {
+			Expect(disk.(*stowagev1alpha1.NodeDisk).Spec.ReservedCapacity.String()).To(Equal("5Gi"))
 		}
 	})
 
 	It("keeps the disk of a node that is gone while volumes of it are there", func() {
 		w, _ := diskWorld()
 		w.lookAtDisks()
-		volume := localVolume("fast", "node-a")
+		volume := nodeVolume("fast", "node-a")
 		w.create(volume)
 		w.delete(Node("node-a"))
 		w.lookAtDisks()
@@ -159,8 +159,8 @@ var _ = Describe("A local backend", func() {
 		w, _ := diskWorld()
 		w.lookAtDisks()
 		w.report("fast", "node-a", "1Gi", metav1.ConditionTrue)
-		disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localvolume.LocalDiskName("fast", "node-a")}}
-		update(w, disk, func(disk *stowagev1alpha1.LocalDisk) { disk.Spec.Replaces = "a" })
+		disk := &stowagev1alpha1.NodeDisk{ObjectMeta: metav1.ObjectMeta{Name: nodevolume.NodeDiskName("fast", "node-a")}}
+		update(w, disk, func(disk *stowagev1alpha1.NodeDisk) { disk.Spec.Replaces = "a" })
 		w.lookAtDisks()
 		w.get(disk)
 		Expect(disk.Spec.Replaces).To(BeEmpty())

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// LocalDisk is one node's part of a local backend: the folder in which the node's
+// NodeDisk is one node's part of a local backend: the folder in which the node's
 // volumes lie, the disk that the folder is on, and the room that it has. The
 // manager makes and deletes it, and the node's agent says in the status how the
 // disk is. Deleting one by hand touches no data: it is made again.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=ld,categories=stowage
+// +kubebuilder:resource:scope=Cluster,shortName=ndisk,categories=stowage
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
@@ -22,34 +22,34 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-type LocalDisk struct {
+type NodeDisk struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says which folder of which node it is about.
 	// +required
-	Spec LocalDiskSpec `json:"spec"`
+	Spec NodeDiskSpec `json:"spec"`
 	// status is what the node's agent saw.
 	// +optional
-	Status LocalDiskStatus `json:"status,omitzero"`
+	Status NodeDiskStatus `json:"status,omitzero"`
 }
 
-// LocalDiskList is a list of LocalDisks.
+// NodeDiskList is a list of NodeDisks.
 //
 // +kubebuilder:object:root=true
-type LocalDiskList struct {
+type NodeDiskList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the disks.
-	Items []LocalDisk `json:"items"`
+	Items []NodeDisk `json:"items"`
 }
 
-// LocalDiskSpec says which folder of which node a LocalDisk is about.
+// NodeDiskSpec says which folder of which node a NodeDisk is about.
 //
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
 // +kubebuilder:validation:XValidation:rule="self.backend == oldSelf.backend",message="backend is immutable"
 // +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path is immutable"
-type LocalDiskSpec struct {
+type NodeDiskSpec struct {
 	// nodeName is the node that the disk belongs to. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -80,8 +80,8 @@ type LocalDiskSpec struct {
 // ReplacesUnknown is the value of spec.replaces for a disk whose id nobody knows.
 const ReplacesUnknown = "unknown"
 
-// LocalDiskStatus is what the node's agent saw.
-type LocalDiskStatus struct {
+// NodeDiskStatus is what the node's agent saw.
+type NodeDiskStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -104,10 +104,10 @@ type LocalDiskStatus struct {
 	// hardly any inodes are left.
 	// +optional
 	Available *resource.Quantity `json:"available,omitempty"`
-	// unrecorded is what lies on the accepted disk and no LocalVolume has: the
-	// volumes of LocalVolumes that are gone, after a cluster was restored for
+	// unrecorded is what lies on the accepted disk and no NodeVolume has: the
+	// volumes of NodeVolumes that are gone, after a cluster was restored for
 	// example. Nothing removes them. A volume is given back by a PersistentVolume
-	// with its id as the volumeHandle: its LocalVolume is made again. While the disk
+	// with its id as the volumeHandle: its NodeVolume is made again. While the disk
 	// isn't Ready it is as it was last. Absent until the agent has looked.
 	// +optional
 	Unrecorded *UnrecordedVolumes `json:"unrecorded,omitempty"`
@@ -118,10 +118,10 @@ type LocalDiskStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MaxUnrecorded is how many volumes a LocalDisk names that no LocalVolume has.
+// MaxUnrecorded is how many volumes a NodeDisk names that no NodeVolume has.
 const MaxUnrecorded = 256
 
-// UnrecordedVolumes are volumes on a disk that no LocalVolume has.
+// UnrecordedVolumes are volumes on a disk that no NodeVolume has.
 type UnrecordedVolumes struct {
 	// count is how many there are.
 	Count int32 `json:"count"`
@@ -133,7 +133,7 @@ type UnrecordedVolumes struct {
 	Volumes []UnrecordedVolume `json:"volumes,omitempty"`
 }
 
-// UnrecordedVolume is a volume on a disk that no LocalVolume has.
+// UnrecordedVolume is a volume on a disk that no NodeVolume has.
 type UnrecordedVolume struct {
 	// id is the volume's: the name of its directory.
 	// +kubebuilder:validation:MaxLength=253

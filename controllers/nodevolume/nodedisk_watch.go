@@ -1,4 +1,4 @@
-package localvolume
+package nodevolume
 
 import (
 	"context"
@@ -13,19 +13,19 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// PairOfDisk returns the backend and the node of a LocalDisk.
+// PairOfDisk returns the backend and the node of a NodeDisk.
 func PairOfDisk(_ context.Context, object client.Object) []reconcile.Request {
-	disk := object.(*stowagev1alpha1.LocalDisk)
+	disk := object.(*stowagev1alpha1.NodeDisk)
 	return []reconcile.Request{requestForPair(disk.Spec.Backend, disk.Spec.NodeName)}
 }
 
-func pairOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
-	volume := object.(*stowagev1alpha1.LocalVolume)
+func pairOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
+	volume := object.(*stowagev1alpha1.NodeVolume)
 	return []reconcile.Request{requestForPair(volume.Spec.Backend, volume.Spec.NodeName)}
 }
 
 // PairOfCapacity returns the pair of a capacity. The capacity itself names the node, because
-// the LocalDisk may be gone.
+// the NodeDisk may be gone.
 func (r *DiskReconciler) PairOfCapacity(_ context.Context, object client.Object) []reconcile.Request {
 	name, node := object.GetLabels()[stowagev1alpha1.BackendLabel], object.GetAnnotations()[nodeAnnotation]
 	if name == "" || node == "" || object.GetNamespace() != r.namespace {
@@ -66,7 +66,7 @@ func (r *DiskReconciler) pairsOfClass(ctx context.Context, object client.Object)
 }
 
 func (r *DiskReconciler) pairsOf(ctx context.Context, name string) []reconcile.Request {
-	nodes, disks := &corev1.NodeList{}, &stowagev1alpha1.LocalDiskList{}
+	nodes, disks := &corev1.NodeList{}, &stowagev1alpha1.NodeDiskList{}
 	if err := r.client.List(ctx, nodes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing nodes")
 	}
