@@ -28,7 +28,7 @@ TARGET    ?= test
 # Which specs the targets `e2e` and `e2e-…` run: a regular expression of their names, and a
 # filter of Ginkgo's labels, such as 'volumes && !slow'; and whether the cluster of `make e2e`
 # stays after them.
-STORIES   ?=
+SPECS   ?=
 LABELS    ?=
 STAY      ?=
 # Archives of images, as `docker save` writes them, that the nodes of `make e2e` and
@@ -64,9 +64,9 @@ MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack
 GO_BUILD   := go build -buildvcs=false
 # A suite is a static program: guests run it as their first process. Its arguments are Ginkgo's.
 BUILD_SUITE := go test -c -o bin/test/e2e/
-SELECTED    = $(if $(STORIES),--focus='$(STORIES)') $(if $(LABELS),--label-filter='$(LABELS)')
+SELECTED    = $(if $(SPECS),--focus='$(SPECS)') $(if $(LABELS),--label-filter='$(LABELS)')
 # A cluster that stays has a last spec, which is always chosen; specs one by one are seen as they run.
-STAYING     = $(if $(STAY),--procs=1 $(if $(STORIES),--focus='the cluster stays') $(if $(LABELS),--label-filter='($(LABELS)) || stay'))
+STAYING     = $(if $(STAY),--procs=1 $(if $(SPECS),--focus='the cluster stays') $(if $(LABELS),--label-filter='($(LABELS)) || stay'))
 LINK_FLAGS := -X github.com/stowage-dev/stowage/internal/program.version=$(VERSION)
 
 ##@ Develop
@@ -119,7 +119,7 @@ fuzz: ## Fuzz each parser of what pods, users, servers and disks wrote, FUZZTIME
 	@hack/fuzz.sh
 
 .PHONY: flakes
-flakes: ## Make TARGET until it fails, at most RUNS times (0: no limit). PACKAGES, TESTFLAGS and STORIES narrow it as they do the target.
+flakes: ## Make TARGET until it fails, at most RUNS times (0: no limit). PACKAGES, TESTFLAGS and SPECS narrow it as they do the target.
 	@hack/flakes.sh '$(TARGET)' '$(if $(filter file,$(origin RUNS)),0,$(RUNS))'
 
 .PHONY: test-stock
@@ -149,7 +149,7 @@ demo: build controlplane ## Watch the whole life of a volume, explained and chec
 	@STOWAGE_TEST_DEMO=1 exec bin/demo -test.timeout=20m -ginkgo.junit-report=bin/test/demo.xml
 
 .PHONY: e2e-nfs
-e2e-nfs: build controlplane bin/ginkgo ## A whole Stowage with NFS volumes on two nodes, User Mode Linux guests; servers stop, hang and start. STORIES and LABELS narrow it. Needs root; installs Debian packages.
+e2e-nfs: build controlplane bin/ginkgo ## A whole Stowage with NFS volumes on two nodes, User Mode Linux guests; servers stop, hang and start. SPECS and LABELS narrow it. Needs root; installs Debian packages.
 	@hack/need.sh guests
 	@$(BUILD_SUITE) ./test/e2e/nfs
 	@exec bin/test/e2e/nfs.test run $(SELECTED)
@@ -171,25 +171,25 @@ e2e-node: controlplane bin/ginkgo ## All tests of the node side, in a User Mode 
 	@STOWAGE_E2E_TARGET=e2e-node exec bin/test/e2e/guest.test run $(SELECTED)
 
 .PHONY: e2e-attach
-e2e-attach: build controlplane bin/ginkgo ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. STORIES and LABELS narrow it. Needs root; installs Debian packages.
+e2e-attach: build controlplane bin/ginkgo ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. SPECS and LABELS narrow it. Needs root; installs Debian packages.
 	@hack/need.sh guests
 	@$(BUILD_SUITE) ./test/e2e/attach
 	@exec bin/test/e2e/attach.test run $(SELECTED)
 
 .PHONY: e2e-kubelet
-e2e-kubelet: controlplane-whole image-archives bin/ginkgo ## The nodes of end-to-end tests with pods that run, without Stowage: containerd and a kubelet on this machine and in two User Mode Linux guests. STORIES and LABELS narrow it. Needs root; installs Debian packages.
+e2e-kubelet: controlplane-whole image-archives bin/ginkgo ## The nodes of end-to-end tests with pods that run, without Stowage: containerd and a kubelet on this machine and in two User Mode Linux guests. SPECS and LABELS narrow it. Needs root; installs Debian packages.
 	@hack/need.sh guests nodes
 	@$(BUILD_SUITE) ./test/e2e/nodes
 	@exec bin/test/e2e/nodes.test run $(SELECTED)
 
 .PHONY: e2e
-e2e: build controlplane-whole image-archives bin/kustomize bin/ginkgo ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. STORIES and LABELS narrow it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
+e2e: build controlplane-whole image-archives bin/kustomize bin/ginkgo ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. SPECS and LABELS narrow it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
 	@hack/need.sh guests nodes
 	@$(BUILD_SUITE) ./test/e2e/cluster
 	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/cluster.test run $(SELECTED) $(STAYING); done
 
 .PHONY: integration-upstream
-integration-upstream: build controlplane ## Kubernetes' own integration stories of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.
+integration-upstream: build controlplane ## Kubernetes' own integration tests of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.
 	@$(GO_BUILD) -o bin/cleanmachine ./hack/cleanmachine
 	@bin/cleanmachine go -C hack/upstream run . --repository '$(CURDIR)' --programs '$(CURDIR)/$(K8S_BIN)' --run '$(FOCUS)' $(if $(SKIPPED),--skipped)
 

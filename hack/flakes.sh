@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a target again and again until it fails, or has passed as often as it was to be. The variables that narrow the
-# target, such as PACKAGES, TESTFLAGS or STORIES, do so here, too. Usage: flakes.sh TARGET RUNS, where 0 is no limit.
+# target, such as PACKAGES, TESTFLAGS or SPECS, do so here, too. Usage: flakes.sh TARGET RUNS, where 0 is no limit.
 set -euo pipefail
 
 readonly target=$1 runs=$2

@@ -30,7 +30,7 @@ missing_of() {
 check_guests() {
   [[ $EUID -eq 0 ]] || fail "guests: run it as root: it makes a network and mounts of its own"
   if [[ ! -c /dev/net/tun ]]; then
-    # Where nobody made the device file the kernel may still have the driver.
+    # The kernel may have the driver though there is no device file.
     mkdir -p /dev/net && mknod -m 0666 /dev/net/tun c 10 200 2>/dev/null || true
   fi
   (: <>/dev/net/tun) 2>/dev/null || fail "guests: there is no /dev/net/tun, which the guests' network needs"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command as one container of a pod, with the volumes that the node agent
 # mounted for it: what a container runtime does, and no more than that of it. See
-# docs/runtime.md. The root directory must be one that nobody else writes to.
+# docs/runtime.md. No other process may write to the root directory.
 set -euo pipefail
 
 if [[ $# -lt 4 || $EUID -ne 0 ]]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails, and says what to do, where a generated file is stale, a file isn't formatted, a module isn't tidy, or a package is
-# larger than the measures allow.
+# Fails, and says what to do, where a generated file is stale, a file isn't formatted, a module isn't tidy, a package is
+# larger than the measures allow, or a word stands that hack/words/words.txt keeps out.
 # It compares with the files as they lie here, committed or not; stale ones are up to date when it ends.
 #
 # Usage: verify.sh MODULE...
@@ -44,9 +44,14 @@ verify_measures() {
   go run -buildvcs=false ./hack/measures hack/measures/beyond.txt || complain "split what is beyond the measures"
 }
 
+verify_words() {
+  go run -buildvcs=false ./hack/words hack/words/words.txt || complain "take the better words, or shorten the list's line unclean"
+}
+
 verify_generated
 verify_format
 verify_measures
+verify_words
 verify_modules "$@"
-((failed == 0)) && echo "verify: generated files, formatting and modules are up to date, and the measures hold"
+((failed == 0)) && echo "verify: generated files, formatting and modules are up to date, and measures and words hold"
 exit "$failed"

@@ -15,8 +15,7 @@ import (
 	"strings"
 )
 
-// shell are the packages of the Dockerfile's base image that people need who look into
-// a container by hand.
+// shell are the packages of the Dockerfile's base image for a look into a container by hand.
 var shell = []string{"coreutils", "dash"}
 
 // heavy is a program that loads 40 MB of libraries, for one that checks names in Unicode.
@@ -24,11 +23,10 @@ const heavy = "xfs_scrub"
 
 var (
 	installation = regexp.MustCompile(`(?s)apt-get install((?:\s+\\?\s*[-a-z0-9.+]+)+)`)
-	// configuration is what programs look up: not when to run, nor as whom.
+	// configuration is what programs look up: not when to run, nor as which user.
 	configuration = regexp.MustCompile(`^/etc/[^/]+\.conf$`)
 )
 
-// packagesOf are those that a Dockerfile installs for the node agent.
 func packagesOf(dockerfile string) ([]string, error) {
 	_, stage, found := strings.Cut(dockerfile, " AS node-agent\n")
 	if !found {
@@ -62,7 +60,6 @@ func (t tree) addPackages(ctx context.Context, packages ...string) error {
 	return nil
 }
 
-// filesOf are the files of a package.
 func filesOf(ctx context.Context, name string) ([]string, error) {
 	output, err := exec.CommandContext(ctx, "dpkg", "-L", name).Output()
 	if err != nil {
@@ -71,7 +68,6 @@ func filesOf(ctx context.Context, name string) ([]string, error) {
 	return strings.Fields(string(output)), nil
 }
 
-// addFile adds a program, or a file that programs look up.
 func (t tree) addFile(ctx context.Context, name string) error {
 	if configuration.MatchString(name) {
 		return t.copy(name)
@@ -82,7 +78,7 @@ func (t tree) addFile(ctx context.Context, name string) error {
 	}
 	info, err := os.Lstat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // Whoever made the machine left it out.
+	case errors.Is(err, fs.ErrNotExist): // The machine was made without it.
 		return nil
 	case err != nil:
 		return err
@@ -126,7 +122,6 @@ func certificates() ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// loaded is the path of a library, or of the loader, in what ldd prints.
 var loaded = regexp.MustCompile(`(?m)^\s(?:\S+ => )?(/\S+) \(0x`)
 
 // copyProgram adds one of this machine's programs or libraries, with all that it loads, so
@@ -150,7 +145,6 @@ func (t tree) copyProgram(ctx context.Context, name string) error {
 	return nil
 }
 
-// librariesIn are the paths in what ldd prints.
 func librariesIn(output string) (paths []string, err error) {
 	if strings.Contains(output, "not found") {
 		return nil, fmt.Errorf("%w: %s", fs.ErrNotExist, output)

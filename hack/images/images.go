@@ -17,8 +17,7 @@ import (
 const (
 	certificateFile = "/etc/ssl/certs/ca-certificates.crt"
 	searchPath      = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	// nonRoot is who runs what needs no rights: the user of the Dockerfile.
-	nonRoot = "65532:65532"
+	nonRoot         = "65532:65532"
 
 	passwords = "root:x:0:0:root:/root:/sbin/nologin\n" +
 		"nobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n" +
@@ -26,21 +25,18 @@ const (
 	groups = "root:x:0:\nnogroup:x:65534:\nnonroot:x:65532:\n"
 )
 
-// sources are what images are made of.
 type sources struct {
-	// programs is the folder of the static programs.
 	programs   string
 	dockerfile string
 }
 
-// image is what an image holds, and how it is started.
 type image struct {
 	files  tree
 	config v1.Config
 }
 
 // makers are the images by name. The first three are the Dockerfile's targets; pods of
-// test beds are made of the others.
+// testbeds are made of the others.
 var makers = map[string]func(sources, context.Context) (image, error){
 	"manager":    func(s sources, _ context.Context) (image, error) { return s.unprivileged("manager") },
 	"gce-mock":   func(s sources, _ context.Context) (image, error) { return s.unprivileged("gce-mock") },
@@ -49,7 +45,6 @@ var makers = map[string]func(sources, context.Context) (image, error){
 	"pause":      sources.pause,
 }
 
-// unprivileged is an image with one program in it.
 func (s sources) unprivileged(name string) (image, error) {
 	files := userFiles()
 	err := files.certified()
@@ -61,7 +56,6 @@ func (s sources) unprivileged(name string) (image, error) {
 	}}, err
 }
 
-// nodeAgent is the agent with the programs that it runs.
 func (s sources) nodeAgent(ctx context.Context) (image, error) {
 	const program = "/usr/local/bin/node-agent"
 	files := userFiles()
@@ -87,7 +81,6 @@ func (s sources) nodeAgent(ctx context.Context) (image, error) {
 	return image{files, v1.Config{Entrypoint: []string{program}, Env: []string{searchPath}, WorkingDir: "/"}}, files.program(s, "node-agent", program)
 }
 
-// busybox is what test pods run: a shell, and all that goes with it.
 func (sources) busybox(ctx context.Context) (image, error) {
 	const program = "/bin/busybox"
 	files := userFiles()
@@ -107,27 +100,23 @@ func (sources) busybox(ctx context.Context) (image, error) {
 	return image{files, v1.Config{Cmd: []string{"sh"}, Env: []string{searchPath}, WorkingDir: "/"}}, nil
 }
 
-// pause is the first process of a pod.
 func (s sources) pause(context.Context) (image, error) {
 	files := tree{}
 	return image{files, v1.Config{User: "65535:65535", Entrypoint: []string{"/pause"}, WorkingDir: "/"}}, files.program(s, "pause", "/pause")
 }
 
-// program adds one of the static programs.
 func (t tree) program(from sources, name, path string) error {
 	content, err := os.ReadFile(filepath.Join(from.programs, name))
 	t.write(path, 0o755, content)
 	return err
 }
 
-// certified adds the certificates of authorities.
 func (t tree) certified() error {
 	bundle, err := certificates()
 	t.write(certificateFile, 0o644, bundle)
 	return err
 }
 
-// userFiles say who is who, where names are looked up, and where anybody may write.
 func userFiles() tree {
 	files := tree{}
 	files.write("/etc/passwd", 0o644, []byte(passwords))
@@ -138,7 +127,6 @@ func userFiles() tree {
 	return files
 }
 
-// build puts an image together, above layers of such files.
 func (i image) build(below ...tree) (v1.Image, error) {
 	built := empty.Image
 	for _, files := range append(below, i.files) {

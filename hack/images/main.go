@@ -3,7 +3,7 @@
 // that were built and from Debian packages that are installed here. The same programs
 // and packages give the same bytes.
 //
-// It is for machines without docker, and for test beds; it never downloads anything.
+// It is for machines without docker, and for testbeds; it never downloads anything.
 // What goes into the images of Stowage is the Dockerfile's to say.
 package main
 
@@ -40,7 +40,6 @@ func main() {
 	}
 }
 
-// report ends the program where an archive could not be made.
 func report(archive string, err error) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "images: making %s: %v\n", archive, err)
@@ -48,7 +47,15 @@ func report(archive string, err error) {
 	}
 }
 
-// write writes an archive with one image. One that is cut off is never taken for whole.
+// whole writes an archive under another name first: one that is cut off is never taken for whole.
+func whole(archive string, write func(part string) error) error {
+	if err := write(archive + ".part"); err != nil {
+		return err
+	}
+	return os.Rename(archive+".part", archive)
+}
+
+// write writes an archive with one image.
 func write(ctx context.Context, from sources, which, called, archive string) error {
 	tag, err := name.NewTag(called)
 	if err != nil {
@@ -62,10 +69,8 @@ func write(ctx context.Context, from sources, which, called, archive string) err
 	if err != nil {
 		return err
 	}
-	if err := tarball.WriteToFile(archive+".part", tag, built); err != nil {
-		return err
-	}
-	if err := os.Rename(archive+".part", archive); err != nil {
+	err = whole(archive, func(part string) error { return tarball.WriteToFile(part, tag, built) })
+	if err != nil {
 		return err
 	}
 	info, err := os.Stat(archive)

@@ -16,18 +16,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// entry is a file, a link or a folder.
 type entry struct {
 	mode    fs.FileMode
 	content []byte
-	// link is where it points to, for a link.
-	link string
+	link    string
 }
 
-// tree is what an image holds, by absolute path.
 type tree map[string]entry
 
-// merged are the folders that lie in /usr, in Debian.
 var merged = []string{"bin", "lib", "lib64", "sbin"}
 
 // place is where a file lies once the links that merge folders were followed.
@@ -39,23 +35,19 @@ func place(name string) string {
 	return path.Clean(name)
 }
 
-// write adds a file.
 func (t tree) write(name string, mode fs.FileMode, content []byte) {
 	t[place(name)] = entry{mode: mode, content: content}
 }
 
-// link adds a link.
 func (t tree) link(name, to string) {
 	t[place(name)] = entry{mode: fs.ModeSymlink | 0o777, link: to}
 }
 
-// folder adds a folder that needs a mode of its own.
 func (t tree) folder(name string, mode fs.FileMode) {
 	t[place(name)] = entry{mode: fs.ModeDir | mode}
 }
 
-// copy adds one of this machine's files, at its own path. It belongs to root, and
-// nobody becomes root by it.
+// copy adds one of this machine's files, at its own path, as root's and without setuid.
 func (t tree) copy(name string) error {
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -69,7 +61,6 @@ func (t tree) copy(name string) error {
 	return nil
 }
 
-// mergeFolders adds the links to the folders that lie in /usr.
 func (t tree) mergeFolders() {
 	for _, name := range merged {
 		t["/"+name] = entry{mode: fs.ModeSymlink | 0o777, link: "usr/" + name}
@@ -109,7 +100,6 @@ func (t tree) layer() (v1.Layer, error) {
 	})
 }
 
-// withParents is the tree with the folders in which its files are.
 func (t tree) withParents() tree {
 	whole := maps.Clone(t)
 	for name := range t {

@@ -31,7 +31,6 @@ const nfsFolder = "/usr/lib/*-linux-gnu/ganesha/libfsalvfs.so"
 //go:embed nfs-server.sh
 var nfsServerScript []byte
 
-// writeStandIns writes an archive with stand-ins for the images that a file lists.
 func writeStandIns(ctx context.Context, from sources, list, archive string) error {
 	content, err := os.ReadFile(list)
 	if err != nil {
@@ -39,8 +38,8 @@ func writeStandIns(ctx context.Context, from sources, list, archive string) erro
 	}
 	all := map[name.Reference]v1.Image{}
 	built := map[string]v1.Image{}
-	for _, asked := range strings.Fields(string(content)) {
-		tag, err := name.NewTag(asked)
+	for _, reference := range strings.Fields(string(content)) {
+		tag, err := name.NewTag(reference)
 		if err != nil {
 			return fmt.Errorf("reading which images the tests ask for: %w", err)
 		}
@@ -51,7 +50,7 @@ func writeStandIns(ctx context.Context, from sources, list, archive string) erro
 		}
 		if built[which] == nil {
 			if built[which], err = makeOne(ctx, from, maker); err != nil {
-				return fmt.Errorf("making %s: %w", asked, err)
+				return fmt.Errorf("making %s: %w", reference, err)
 			}
 		}
 		all[tag] = built[which]
@@ -59,10 +58,7 @@ func writeStandIns(ctx context.Context, from sources, list, archive string) erro
 	if len(built) != len(standIns) {
 		return fmt.Errorf("of %d images that there are stand-ins for the tests ask for %d: look at %s", len(standIns), len(built), list)
 	}
-	if err := tarball.MultiRefWriteToFile(archive+".part", all); err != nil {
-		return err
-	}
-	return os.Rename(archive+".part", archive)
+	return whole(archive, func(part string) error { return tarball.MultiRefWriteToFile(part, all) })
 }
 
 // makeOne makes a stand-in. What it has of the tools is a layer that it shares with the
@@ -104,7 +100,6 @@ func (s sources) agnhost(ctx context.Context) (image, error) {
 	return made, made.files.program(s, "agnhost", "/agnhost")
 }
 
-// webServer is tools which serves a page until it is ended.
 func (s sources) webServer(ctx context.Context) (image, error) {
 	made, err := s.tools(ctx)
 	if err != nil {
@@ -115,7 +110,6 @@ func (s sources) webServer(ctx context.Context) (image, error) {
 	return made, nil
 }
 
-// nfsServer is an NFS server in a pod.
 func (s sources) nfsServer(ctx context.Context) (image, error) {
 	made, err := s.tools(ctx)
 	if err != nil {

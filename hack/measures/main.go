@@ -16,7 +16,6 @@ import (
 	"slices"
 )
 
-// limits are those of each measure, in the order in which they are printed.
 var limits = []struct {
 	measure string
 	limit   int
@@ -65,7 +64,6 @@ func run(list string) error {
 	return nil
 }
 
-// readList reads lines of a measure, a subject and a number.
 func readList(path string) (map[subject]int, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -85,7 +83,6 @@ func readList(path string) (map[subject]int, error) {
 	return known, lines.Err()
 }
 
-// report prints, of each measure, the worst subject and how many are beyond the limit.
 func report(numbers map[subject]int) {
 	for _, each := range limits {
 		worst, beyond, all := subject{}, 0, 0

@@ -12,7 +12,6 @@ import (
 
 const module = "github.com/stowage-dev/stowage/"
 
-// measureAll measures the packages of patterns.
 func measureAll(patterns ...string) (map[subject]int, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,

@@ -67,7 +67,6 @@ func lookInside(agentRoot string) string {
 	return "(" + look + ")"
 }
 
-// quoted is a path as one word of a shell.
 func quoted(path string) string {
 	if strings.ContainsAny(path, " \t$&;()*?'<>|#~") {
 		return `"` + strings.ReplaceAll(path, "$", `\$`) + `"`

@@ -13,7 +13,6 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// shownKinds are the kinds of objects that lines are about, each with its name there.
 var shownKinds = []struct {
 	kind client.Object
 	name string
@@ -31,7 +30,6 @@ var shownKinds = []struct {
 // changes.
 type fact struct{ about, text string }
 
-// factsOf is all that is worth a line.
 func factsOf(object client.Object) []fact {
 	facts := conditions(object)
 	switch o := object.(type) {
@@ -93,7 +91,6 @@ func attachmentFacts(attachment *storagev1.VolumeAttachment) []fact {
 	return facts
 }
 
-// conditions are those in the status of an object of any kind.
 func conditions(object client.Object) (facts []fact) {
 	content, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(object) // an object of the API has fields
 	all, _, _ := unstructured.NestedSlice(content, "status", "conditions")    // a kind without any has none
@@ -115,7 +112,6 @@ func conditions(object client.Object) (facts []fact) {
 	return facts
 }
 
-// shownOfHash is how much is shown of an attachment's name, which is a long hash.
 const shownOfHash = 16
 
 // nameOf is what an object is called; an event is called what it is about.

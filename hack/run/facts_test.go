@@ -37,7 +37,7 @@ func TestFactsOf(t *testing.T) {
 			},
 			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
 		}, []string{"Bound, 10Gi, Retain, claim default/data"}},
-		{"a pod nobody placed", &corev1.Pod{}, []string{"has no node: there is no scheduler, set spec.nodeName"}},
+		{"a pod without a node", &corev1.Pod{}, []string{"has no node: there is no scheduler, set spec.nodeName"}},
 		{"a pod that goes", &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}},
 			Spec:       corev1.PodSpec{NodeName: "n"},

@@ -56,7 +56,6 @@ func remove(ctx context.Context, dir string) error {
 	return nil
 }
 
-// run starts everything, and stops it when ctx ends or it can't go on.
 func run(ctx context.Context, dir string) error {
 	fmt.Printf("Starting Stowage in %s.\n", dir)
 	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Step: cluster.PrintStep})

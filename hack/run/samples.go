@@ -17,18 +17,13 @@ import (
 const (
 	// sampleBase is the folder that config/samples names, which this cluster has
 	// elsewhere.
-	sampleBase = "/var/lib/stowage"
-	// sampleClasses are the StorageClasses that the backends ask for which are applied.
+	sampleBase    = "/var/lib/stowage"
 	sampleClasses = "local and cloud"
 )
 
-// cloudSamples are those that only this cluster's own cloud serves.
-//
 //go:embed manifests
 var cloudSamples embed.FS
 
-// applySampleBackends writes config/samples with this cluster's paths to its own
-// folder, with samples for its cloud, and applies two backends from there.
 func applySampleBackends(ctx context.Context, c *cluster.Cluster) error {
 	fill := strings.NewReplacer(sampleBase, c.Folder.Disks(), "{{endpoint}}", c.CloudEndpoint,
 		"{{project}}", cluster.CloudProject, "{{zone}}", cluster.CloudZone, "{{node}}", cluster.NodeName)

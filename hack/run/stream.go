@@ -15,7 +15,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
-// stream prints what happens until ctx ends.
 func stream(ctx context.Context, c *cluster.Cluster) error {
 	scheme, err := program.Scheme()
 	if err != nil {
@@ -30,35 +29,35 @@ func stream(ctx context.Context, c *cluster.Cluster) error {
 		if err != nil {
 			return fmt.Errorf("watching the cluster: %w", err)
 		}
-		if _, err := informer.AddEventHandler(&teller{kind: shown.name, told: map[client.ObjectKey]map[string]string{}}); err != nil {
+		if _, err := informer.AddEventHandler(&printer{kind: shown.name, printed: map[client.ObjectKey]map[string]string{}}); err != nil {
 			return fmt.Errorf("watching the cluster: %w", err)
 		}
 	}
 	return watches.Start(ctx)
 }
 
-// teller prints what is new about the objects of one kind. Its informer calls it for one
+// printer prints what is new about the objects of one kind. Its informer calls it for one
 // after the other.
-type teller struct {
+type printer struct {
 	kind string
-	// told is what was last said, by object and by what it is about.
-	told map[client.ObjectKey]map[string]string
+	// printed is the last line, by object and by what it is about.
+	printed map[client.ObjectKey]map[string]string
 }
 
 // OnAdd implements toolscache.ResourceEventHandler. Events from before the
 // start are old news; the state of other objects is worth a line.
-func (t *teller) OnAdd(object any, isInInitialList bool) {
+func (p *printer) OnAdd(object any, isInInitialList bool) {
 	if _, isEvent := object.(*corev1.Event); isEvent && isInInitialList {
 		return
 	}
-	t.tell(object)
+	p.print(object)
 }
 
 // OnUpdate implements toolscache.ResourceEventHandler.
-func (t *teller) OnUpdate(_, object any) { t.tell(object) }
+func (p *printer) OnUpdate(_, object any) { p.print(object) }
 
 // OnDelete implements toolscache.ResourceEventHandler.
-func (t *teller) OnDelete(object any) {
+func (p *printer) OnDelete(object any) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
@@ -66,25 +65,25 @@ func (t *teller) OnDelete(object any) {
 	if _, isEvent := object.(*corev1.Event); !ok || isEvent {
 		return
 	}
-	delete(t.told, client.ObjectKeyFromObject(gone))
-	printLine(time.Now(), t.kind, nameOf(gone), "gone")
+	delete(p.printed, client.ObjectKeyFromObject(gone))
+	printLine(time.Now(), p.kind, nameOf(gone), "gone")
 }
 
-func (t *teller) tell(object any) {
+func (p *printer) print(object any) {
 	about, ok := object.(client.Object)
 	if !ok {
 		return
 	}
 	key := client.ObjectKeyFromObject(about)
-	told := t.told[key]
-	if told == nil {
-		told = map[string]string{}
-		t.told[key] = told
+	printed := p.printed[key]
+	if printed == nil {
+		printed = map[string]string{}
+		p.printed[key] = printed
 	}
 	for _, fact := range factsOf(about) {
-		if told[fact.about] != fact.text {
-			told[fact.about] = fact.text
-			printLine(time.Now(), t.kind, nameOf(about), fact.text)
+		if printed[fact.about] != fact.text {
+			printed[fact.about] = fact.text
+			printLine(time.Now(), p.kind, nameOf(about), fact.text)
 		}
 	}
 }

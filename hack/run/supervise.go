@@ -15,8 +15,7 @@ import (
 const (
 	restartPause  = time.Second
 	checkInterval = 2 * time.Second
-	// deafChecks is how many checks in a row an API server may leave unanswered.
-	deafChecks = 5
+	deafChecks    = 5
 )
 
 // errAPIServer ends a run: nothing works without the API server.
@@ -59,7 +58,6 @@ func keepRunning(ctx context.Context, program *cluster.Program) {
 	}
 }
 
-// pause is false if ctx ended meanwhile.
 func pause(ctx context.Context, duration time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -21,15 +21,14 @@ func (s summary) String() string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", s.passed, s.failed, s.skipped)
 }
 
-// event is one line of the output of `go test -json`.
 type event struct {
 	Action, Package, Test, Output string
 	// Elapsed is in seconds.
 	Elapsed float64
 }
 
-// test is what the events told of one Go test function, subtest, or (with an
-// empty name) package.
+// test is what the events say of one Go test function, subtest, or (with an empty name)
+// package.
 type test struct {
 	outcome     string
 	took        time.Duration
@@ -49,7 +48,6 @@ var (
 	specLine = regexp.MustCompile(`(\d+) Passed \| (\d+) Failed \|.*?(\d+) Pending \| (\d+) Skipped`)
 )
 
-// readGoTest reads events to their end.
 func readGoTest(report io.Reader) (results, error) {
 	tests := map[testName]*test{}
 	decoder := json.NewDecoder(report)
@@ -152,14 +150,8 @@ func (t *test) summary() summary {
 			result.failed = 1
 		}
 		return result
-	case t.outcome == "pass":
-		return summary{passed: 1}
-	case t.outcome == "skip":
-		return summary{skipped: 1}
-	case t.outcome == "fail":
-		return summary{failed: 1}
 	default:
-		return summary{}
+		return map[string]summary{"pass": {passed: 1}, "skip": {skipped: 1}, "fail": {failed: 1}}[t.outcome]
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 )
 
-// goReport is the name of the report of `go test -json`.
 const goReport = "go-test.json"
 
 var errRetried = errors.New("specs passed only when they were tried again")
@@ -49,7 +48,6 @@ func run(folder string) error {
 	return nil
 }
 
-// readAll reads all reports of a folder.
 func readAll(folder string) (results, error) {
 	all, err := readGoReport(filepath.Join(folder, goReport))
 	if err != nil {

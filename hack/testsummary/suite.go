@@ -8,10 +8,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// notChosen is why a spec is skipped that --focus or --label-filter leaves out.
 const notChosen = "left out by a filter"
 
-// readSuite adds the specs of a suite, by Ginkgo's own report of it.
 func (r *results) readSuite(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

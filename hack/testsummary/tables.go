@@ -10,22 +10,18 @@ import (
 	"time"
 )
 
-// mostRows is how many rows a table of what was slow has.
 const mostRows = 10
 
-// results are what all reports say.
 type results struct {
 	summary
 	packages, tests []timed
-	// skipped counts tests by the reason why they were skipped.
-	skipped map[string]int
+	skipped         map[string]int
 	// retried are specs that passed, but not at once.
 	retried []string
 	// countsSpecs is whether the summary is of specs, by the reports of their suites.
 	countsSpecs bool
 }
 
-// timed is a package or a test, and how long it took.
 type timed struct {
 	name string
 	took time.Duration
@@ -44,7 +40,6 @@ func printTimed(to io.Writer, heading string, rows []timed) {
 	}
 }
 
-// printSkipped says what this machine, or this user, can't run.
 func printSkipped(to io.Writer, r results) {
 	if len(r.skipped) == 0 {
 		return
@@ -55,7 +50,6 @@ func printSkipped(to io.Writer, r results) {
 	}
 }
 
-// printRetried names specs that passed only when they were tried again.
 func printRetried(to io.Writer, r results) bool {
 	if len(r.retried) == 0 {
 		fmt.Fprintln(to, "\nRetries: none.")

@@ -30,7 +30,6 @@ const Kernel = "linux.uml"
 // Disk is where a guest that has a disk of its own finds it.
 const Disk = "/dev/ubda"
 
-// compiler builds what guests need on new processors.
 const compiler = "gcc"
 
 // consoleDelay is how long what a guest printed last may take to arrive, though
@@ -42,7 +41,7 @@ var preloaded []byte
 
 // Options describe a guest.
 type Options struct {
-	// Name tells guests apart, and Dir is a folder for what they need to run.
+	// Name distinguishes guests, and Dir is a folder for what they need to run.
 	Name, Dir string
 	// Memory is how much it has, such as 256M.
 	Memory string
@@ -148,7 +147,6 @@ func (g *Guest) Crash() {
 	<-g.gone
 }
 
-// preload builds the library that guests need.
 func preload(ctx context.Context, dir string) (library string, err error) {
 	library = filepath.Join(dir, "preload.so")
 	if _, err := os.Stat(library); err == nil {

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modulesDir has the modules of guests' kernels, a folder for each version.
 const modulesDir = "/usr/lib/uml/modules"
 
 // MachineDir is where a guest has all files of the machine, those in the machine's
@@ -40,19 +39,9 @@ func Prepare(name string) error {
 	return os.Setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 }
 
-// LoadModules loads kernel modules, each with those that it needs.
-func LoadModules(names ...string) error {
-	for _, name := range names {
-		if err := LoadModule(name, ""); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// LoadModule loads a kernel module with parameters, such as max_part=7, and those that it
-// needs.
-func LoadModule(module, parameters string) error {
+// LoadModules loads kernel modules, each with those that it needs. Parameters follow a name
+// after a space, such as "loop max_part=7".
+func LoadModules(modules ...string) error {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
 		return err
@@ -62,7 +51,13 @@ func LoadModule(module, parameters string) error {
 	if err != nil {
 		return fmt.Errorf("reading which module needs which: %w", err)
 	}
-	return load(folder, string(list), module, parameters)
+	for _, module := range modules {
+		name, parameters, _ := strings.Cut(module, " ")
+		if err := load(folder, string(list), name, parameters); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // load finds a module's line, which names it and then those that it needs, each

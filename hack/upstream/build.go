@@ -10,15 +10,12 @@ import (
 	"strings"
 )
 
-// suite is a package of stories that was built.
 type suite struct {
 	name, binary string
-	// modules is the folder that has upstream's module.
-	modules string
-	stories []string
+	modules      string
+	tests        []string
 }
 
-// build generates and compiles the suites.
 func build(ctx context.Context, output string) ([]suite, error) {
 	upstream, modules, err := findUpstream(ctx)
 	if err != nil {
@@ -36,8 +33,8 @@ func build(ctx context.Context, output string) ([]suite, error) {
 			if err != nil {
 				return nil, err
 			}
-			stories, err := storiesOf(file, source)
-			s.stories, anywhere = append(s.stories, stories...), anywhere || had
+			tests, err := testsOf(file, source)
+			s.tests, anywhere = append(s.tests, tests...), anywhere || had
 			return text, err
 		})
 		if err == nil && !anywhere {
@@ -84,7 +81,6 @@ func (s *suite) compile(ctx context.Context, overlay map[string]string, output s
 	return nil
 }
 
-// change makes of a file what is to be built in its place.
 type change func(file string, source []byte) ([]byte, error)
 
 // generate writes copies of upstream's files, each as change makes it, and says of which

@@ -1,9 +1,9 @@
-// Command upstream plays upstream's integration stories of PersistentVolumes with
+// Command upstream plays upstream's integration tests of PersistentVolumes with
 // Stowage's manager in place of upstream's controller of PersistentVolumes. With --tables
 // it writes down the tables of that controller's own tests, for the specs of package
 // controllers to play.
 //
-// The stories are those of the module k8s.io/kubernetes as go.mod requires it. Copies
+// The tests are those of the module k8s.io/kubernetes as go.mod requires it. Copies
 // are made at build time, in which one import is another: that of the controller. All
 // else is upstream's, and nothing of it is committed. What can't be played is in
 // skips.txt, each with its reason.
@@ -28,7 +28,7 @@ type options struct {
 	repository, programs string
 	run                  *regexp.Regexp
 	skipped              bool
-	// tables is the file that rows of upstream's tables go to; empty: play stories.
+	// tables is the file that rows of upstream's tables go to; empty: play tests.
 	tables string
 }
 
@@ -69,11 +69,11 @@ func play(ctx context.Context) error {
 
 func parse() (options, error) {
 	var o options
-	pattern := flag.String("run", "", "Regular expression of the stories to play, as suite/Test. Empty: all.")
+	pattern := flag.String("run", "", "Regular expression of the tests to play, as suite/Test. Empty: all.")
 	flag.BoolVar(&o.skipped, "skipped", false, "Play those that skips.txt has, and no others: to see whether a reason still holds.")
 	flag.StringVar(&o.repository, "repository", "", "Top folder of the checkout, with bin/manager.")
 	flag.StringVar(&o.programs, "programs", "", "Folder with etcd and kubectl.")
-	flag.StringVar(&o.tables, "tables", "", "File to write the rows of upstream's tables of PersistentVolumes to, as JSON, in place of playing stories.")
+	flag.StringVar(&o.tables, "tables", "", "File to write the rows of upstream's tables of PersistentVolumes to, as JSON, in place of playing tests.")
 	flag.Parse()
 	if o.repository == "" || o.programs == "" {
 		return o, errors.New("name the repository and the folder of programs: make integration-upstream does")
@@ -93,5 +93,4 @@ func parse() (options, error) {
 	return o, nil
 }
 
-// output is where generated files, binaries and logs go.
 func (o options) output() string { return filepath.Join(o.repository, "bin", "upstream") }

@@ -11,11 +11,10 @@ import (
 	"strings"
 )
 
-// controller is the import that each suite must have: without it stories would be
+// controller is the import that each suite must have: without it tests would be
 // played with upstream's controller.
 const controller = "k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
 
-// replaced are the imports that stories get from this module instead.
 var replaced = map[string]string{
 	controller: "github.com/stowage-dev/stowage/hack/upstream/persistentvolume",
 	"k8s.io/kubernetes/test/integration/util": "github.com/stowage-dev/stowage/hack/upstream/util",
@@ -61,8 +60,7 @@ func rewrite(name string, source []byte) (rewritten []byte, had bool, err error)
 	return edited(file, source, edits), had, nil
 }
 
-// storiesOf are the names of a file's tests.
-func storiesOf(name string, source []byte) (names []string, err error) {
+func testsOf(name string, source []byte) (names []string, err error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-const story = `// Package volume has stories.
+const source = `// Package volume has tests.
 package volume
 
 import (
@@ -22,28 +22,28 @@ func helper() {}
 `
 
 func TestOnlyTheImportOfTheControllerChanges(t *testing.T) {
-	rewritten, had, err := rewrite("story_test.go", []byte(story))
+	rewritten, had, err := rewrite("one_test.go", []byte(source))
 	if err != nil || !had {
 		t.Fatalf("had %v, %v", had, err)
 	}
-	want := strings.Replace(story, `"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"`, `"github.com/stowage-dev/stowage/hack/upstream/persistentvolume"`, 1)
+	want := strings.Replace(source, `"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"`, `"github.com/stowage-dev/stowage/hack/upstream/persistentvolume"`, 1)
 	if string(rewritten) != want {
 		t.Errorf("it became\n%s", rewritten)
 	}
 }
 
-func TestAFileWithoutTheControllerIsToldFromOthers(t *testing.T) {
-	other := strings.Replace(story, `pkg/controller/volume/persistentvolume"`, `pkg/volume"`, 1)
-	rewritten, had, err := rewrite("story_test.go", []byte(other))
+func TestAFileWithoutTheControllerIsDistinguished(t *testing.T) {
+	other := strings.Replace(source, `pkg/controller/volume/persistentvolume"`, `pkg/volume"`, 1)
+	rewritten, had, err := rewrite("one_test.go", []byte(other))
 	if err != nil || had || string(rewritten) != other {
 		t.Errorf("had %v, %v, and it became\n%s", had, err, rewritten)
 	}
 }
 
-func TestTestsOfAFileAreItsStories(t *testing.T) {
-	stories, err := storiesOf("story_test.go", []byte(story))
-	if err != nil || len(stories) != 1 || stories[0] != "TestOne" {
-		t.Errorf("they are %v, %v", stories, err)
+func TestTestsOfAFileAreFound(t *testing.T) {
+	tests, err := testsOf("one_test.go", []byte(source))
+	if err != nil || len(tests) != 1 || tests[0] != "TestOne" {
+		t.Errorf("they are %v, %v", tests, err)
 	}
 }
 

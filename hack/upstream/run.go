@@ -13,22 +13,21 @@ import (
 )
 
 const (
-	// storyTimeout ends a story that waits for what never happens: most of them have no
+	// testTimeout ends a test that waits for what never happens: most of them have no
 	// timeout of their own.
-	storyTimeout = 8 * time.Minute
-	// lastWords is how long a process may take, after that, to tell where it waits.
+	testTimeout = 8 * time.Minute
+	// lastWords is how long a process may take, after that, to print where it waits.
 	lastWords = 20 * time.Second
-	// tailLines is how much of a log a failure shows.
 	tailLines = 25
 )
 
-// runAll plays each story in a process of its own, with an etcd of its own: one that
+// runAll plays each test in a process of its own, with an etcd of its own: one that
 // hangs takes no other with it.
 func runAll(ctx context.Context, o options, built []suite, expected skips) error {
 	var played, failed, skipped int
 	for _, suite := range built {
-		for _, story := range suite.stories {
-			name := suite.name + "/" + story
+		for _, test := range suite.tests {
+			name := suite.name + "/" + test
 			reason, skip := expected[name]
 			switch {
 			case !o.run.MatchString(name), o.skipped && !skip:
@@ -39,7 +38,7 @@ func runAll(ctx context.Context, o options, built []suite, expected skips) error
 				continue
 			}
 			started := time.Now()
-			err := o.runOne(ctx, suite, story)
+			err := o.runOne(ctx, suite, test)
 			played++
 			fmt.Printf("%s %s (%.0f s)\n", map[bool]string{true: "PASS", false: "FAIL"}[err == nil], name, time.Since(started).Seconds())
 			if err != nil {
@@ -51,12 +50,12 @@ func runAll(ctx context.Context, o options, built []suite, expected skips) error
 			}
 		}
 	}
-	fmt.Printf("upstream's stories: %d played, %d failed, %d skipped\n", played, failed, skipped)
+	fmt.Printf("upstream's tests: %d played, %d failed, %d skipped\n", played, failed, skipped)
 	switch {
 	case failed > 0:
-		return fmt.Errorf("%d of upstream's stories failed; logs are in %s", failed, o.logs())
+		return fmt.Errorf("%d of upstream's tests failed; logs are in %s", failed, o.logs())
 	case played == 0 && skipped == 0:
-		return errors.New("no story is named so")
+		return errors.New("no test is named so")
 	default:
 		return nil
 	}
@@ -64,12 +63,12 @@ func runAll(ctx context.Context, o options, built []suite, expected skips) error
 
 func (o options) logs() string { return filepath.Join(o.output(), "logs") }
 
-func (o options) runOne(ctx context.Context, s suite, story string) error {
+func (o options) runOne(ctx context.Context, s suite, test string) error {
 	folder := filepath.Join(o.logs(), s.name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(folder, story+".log"))
+	log, err := os.Create(filepath.Join(folder, test+".log"))
 	if err != nil {
 		return err
 	}
@@ -79,9 +78,9 @@ func (o options) runOne(ctx context.Context, s suite, story string) error {
 		return err
 	}
 	defer os.RemoveAll(temporary)
-	ctx, cancel := context.WithTimeout(ctx, storyTimeout+lastWords)
+	ctx, cancel := context.WithTimeout(ctx, testTimeout+lastWords)
 	defer cancel()
-	command := exec.CommandContext(ctx, s.binary, "-test.v", "-test.run=^"+story+"$", "-test.timeout="+storyTimeout.String())
+	command := exec.CommandContext(ctx, s.binary, "-test.v", "-test.run=^"+test+"$", "-test.timeout="+testTimeout.String())
 	command.Dir, command.Stdout, command.Stderr = folder, log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	// Its etcd is in its group; its manager is in none, and ends with it.
@@ -100,14 +99,13 @@ func (o options) runOne(ctx context.Context, s suite, story string) error {
 	switch {
 	case runErr != nil:
 		return fmt.Errorf("%w; its last words in %s:\n%s", runErr, log.Name(), lastLines(string(text)))
-	case err == nil && !strings.Contains(string(text), "--- PASS: "+story+" "):
+	case err == nil && !strings.Contains(string(text), "--- PASS: "+test+" "):
 		return fmt.Errorf("it was not played: %s", lastLines(string(text)))
 	default:
 		return err
 	}
 }
 
-// lastLines are those that tell of the failure, if there are any, or else the last.
 func lastLines(text string) string {
 	var telling, all []string
 	for line := range strings.Lines(text) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// skips are stories that are not played, by suite/Test, each with its reason.
+// skips are tests that are not played, by suite/Test, each with its reason.
 type skips map[string]string
 
-// parseSkips reads a line for each: the story, spaces, the reason. Lines that begin with
+// parseSkips reads a line for each: the test, spaces, the reason. Lines that begin with
 // # are comments.
 func parseSkips(text string) (skips, error) {
 	all := skips{}
@@ -19,31 +19,30 @@ func parseSkips(text string) (skips, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		story, reason, _ := strings.Cut(line, " ")
+		test, reason, _ := strings.Cut(line, " ")
 		reason = strings.TrimSpace(reason)
 		switch {
 		case reason == "":
-			return nil, fmt.Errorf("reading the expected skips: %s has no reason", story)
-		case all[story] != "":
-			return nil, fmt.Errorf("reading the expected skips: %s is there twice", story)
+			return nil, fmt.Errorf("reading the expected skips: %s has no reason", test)
+		case all[test] != "":
+			return nil, fmt.Errorf("reading the expected skips: %s is there twice", test)
 		}
-		all[story] = reason
+		all[test] = reason
 	}
 	return all, nil
 }
 
-// check is an error for each that matches no story.
 func (s skips) check(built []suite) error {
 	var known []string
 	for _, suite := range built {
-		for _, story := range suite.stories {
-			known = append(known, suite.name+"/"+story)
+		for _, test := range suite.tests {
+			known = append(known, suite.name+"/"+test)
 		}
 	}
 	var problems []error
-	for story := range s {
-		if !slices.Contains(known, story) {
-			problems = append(problems, fmt.Errorf("skips.txt has %s, which is none of upstream's stories", story))
+	for test := range s {
+		if !slices.Contains(known, test) {
+			problems = append(problems, fmt.Errorf("skips.txt has %s, which is none of upstream's tests", test))
 		}
 	}
 	return errors.Join(problems...)

@@ -22,7 +22,7 @@ func TestSkipsHaveReasons(t *testing.T) {
 }
 
 func TestASkipThatMatchesNothingIsAnError(t *testing.T) {
-	built := []suite{{name: "volume", stories: []string{"TestOne", "TestTwo"}}}
+	built := []suite{{name: "volume", tests: []string{"TestOne", "TestTwo"}}}
 	if err := (skips{"volume/TestTwo": "why"}).check(built); err != nil {
 		t.Errorf("of one that there is: %v", err)
 	}
@@ -31,9 +31,9 @@ func TestASkipThatMatchesNothingIsAnError(t *testing.T) {
 	}
 }
 
-func TestSkipsNameStoriesOfASuite(t *testing.T) {
+func TestSkipsNameTestsOfASuite(t *testing.T) {
 	for _, name := range []string{"TestTwo", "volumescheduling/TestTwo"} {
-		if err := (skips{name: "why"}).check([]suite{{name: "volume", stories: []string{"TestTwo"}}}); err == nil {
+		if err := (skips{name: "why"}).check([]suite{{name: "volume", tests: []string{"TestTwo"}}}); err == nil {
 			t.Errorf("%s is taken for volume/TestTwo", name)
 		}
 	}

@@ -35,7 +35,6 @@ var inserted = map[string]string{
 const tabled = "^Test(Sync|SyncBlockVolume|MultiSync|DeleteSync|DeleteMultiSync|ProvisionSync|ProvisionMultiSync|RecycleSync|RecycleMultiSync|" +
 	"ControllerSync|AnnealMigrationAnnotations|ModifyDeletionFinalizers|RetroactiveStorageClassAssignment)$"
 
-// writeTables writes the rows of upstream's tables into a file, a line of JSON each.
 func writeTables(ctx context.Context, o options) error {
 	upstream, modules, err := findUpstream(ctx)
 	if err != nil {
@@ -69,7 +68,6 @@ func writeTables(ctx context.Context, o options) error {
 	return nil
 }
 
-// recording makes a file record its tables, and returns the functions that it changed.
 func recording(name string, source []byte) (changed []byte, found []string, err error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {

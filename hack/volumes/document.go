@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// document is docs/volumes.md while it is made.
 type document struct {
 	proofs    proofs
 	insteadOf map[string]string
@@ -37,7 +36,6 @@ func (d *document) render(prose string) (string, error) {
 	return text.String(), errors.Join(d.checkMarkers(), d.checkTypes())
 }
 
-// show is the tests that prove something, as links.
 func (d *document) show(what string) (string, error) {
 	found := d.proofs[what]
 	if len(found) == 0 {
@@ -51,7 +49,6 @@ func (d *document) show(what string) (string, error) {
 	return strings.Join(links, "<br>"), nil
 }
 
-// notServed is a table of the types that aren't served.
 func (d *document) notServed() string {
 	var rows []string
 	for _, name := range slices.Sorted(maps.Keys(d.insteadOf)) {
@@ -60,18 +57,16 @@ func (d *document) notServed() string {
 	return strings.Join(rows, "\n")
 }
 
-// checkMarkers finds markers that name nothing in the document.
 func (d *document) checkMarkers() error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(d.proofs)) {
 		if !d.proved[name] {
-			problems = append(problems, fmt.Errorf("%s says that a test proves %s, which isn't in the document: correct the marker, or tell of it", d.proofs[name][0].file, name))
+			problems = append(problems, fmt.Errorf("%s says that a test proves %s, which isn't in the document: correct the marker, or describe it", d.proofs[name][0].file, name))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// checkTypes finds types that are in the Kubernetes API, and not in the document.
 func (d *document) checkTypes() error {
 	var problems []error
 	for _, name := range typesOfAPI() {
@@ -80,13 +75,12 @@ func (d *document) checkTypes() error {
 		case !proved && !unserved:
 			problems = append(problems, fmt.Errorf("of volume type %s nothing is said: prove that it is served, or say what to use instead", name))
 		case proved && unserved:
-			problems = append(problems, fmt.Errorf("volume type %s is proved to be served, and told not to be", name))
+			problems = append(problems, fmt.Errorf("volume type %s is proved to be served, and listed as not served", name))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// hasProved says whether the document shows a proof of something about a volume type.
 func (d *document) hasProved(name string) bool {
 	for what := range d.proved {
 		if strings.HasPrefix(what, name+"/") {
@@ -96,7 +90,6 @@ func (d *document) hasProved(name string) bool {
 	return false
 }
 
-// typesOfAPI is the names of all types of volumes that pods and volume objects may have.
 func typesOfAPI() []string {
 	var names []string
 	for _, union := range []reflect.Type{reflect.TypeFor[corev1.VolumeSource](), reflect.TypeFor[corev1.PersistentVolumeSource]()} {

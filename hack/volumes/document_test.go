@@ -44,9 +44,9 @@ func TestWhatTheDocumentAndTheTestsDoNotAgreeOnIsNamed(t *testing.T) {
 			func(d *document) { d.proofs["emptyDir/dsik"] = []proof{{"TestOne", "one_test.go"}} }, aboutDisk,
 			"one_test.go says that a test proves emptyDir/dsik",
 		},
-		"a type left out":     {func(d *document) { delete(d.insteadOf, "iscsi") }, aboutDisk, "of volume type iscsi nothing is said"},
-		"a type told as both": {func(d *document) { d.insteadOf["emptyDir"] = "use another" }, aboutDisk, "emptyDir is proved to be served, and told not to be"},
-		"a type not proved":   {func(d *document) { maps.DeleteFunc(d.proofs, func(string, []proof) bool { return true }) }, "", "of volume type emptyDir nothing is said"},
+		"a type left out":   {func(d *document) { delete(d.insteadOf, "iscsi") }, aboutDisk, "of volume type iscsi nothing is said"},
+		"a type in both":    {func(d *document) { d.insteadOf["emptyDir"] = "use another" }, aboutDisk, "emptyDir is proved to be served, and listed as not served"},
+		"a type not proved": {func(d *document) { maps.DeleteFunc(d.proofs, func(string, []proof) bool { return true }) }, "", "of volume type emptyDir nothing is said"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

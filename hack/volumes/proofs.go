@@ -17,13 +17,10 @@ import (
 // of what it proves follow, with spaces between them.
 const marker = "//proves:"
 
-// proof is a test, by its name and the file that it is in.
 type proof struct{ test, file string }
 
-// proofs are the tests that prove something, by its name, in the order of their files.
 type proofs map[string][]proof
 
-// findProofs reads the markers in all Go files below some folders.
 func findProofs(folders []string) (proofs, error) {
 	found := proofs{}
 	for _, folder := range folders {
@@ -44,7 +41,6 @@ func findProofs(folders []string) (proofs, error) {
 	return found, nil
 }
 
-// add reads the markers of one file.
 func (p proofs) add(path string, content []byte) error {
 	if !bytes.Contains(content, []byte("\n"+marker)) && !bytes.Contains(content, []byte("\t"+marker)) {
 		return nil
@@ -72,7 +68,6 @@ func (p proofs) add(path string, content []byte) error {
 	return errors.Join(problems...)
 }
 
-// namedIn is what the markers in a comment name.
 func namedIn(comments *ast.CommentGroup) []string {
 	var named []string
 	for _, comment := range comments.List {

@@ -13,7 +13,7 @@ const sourceOf = `package some_test
 //proves:emptyDir/disk emptyDir/fsGroup
 func TestADirectoryIsMade(t *testing.T) {}
 
-// A comment that tells of it.
+// A comment about it.
 //
 //proves:emptyDir/disk
 func TestADirectoryIsRemoved(t *testing.T) {}

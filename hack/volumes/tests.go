@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// testsIn is the names of a file's tests, by the lines on which they begin.
 func testsIn(files *token.FileSet, file *ast.File) map[int]string {
 	tests := map[int]string{}
 	for _, declaration := range file.Decls {

@@ -17,7 +17,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// phase is one part of a round of the benchmark attach.
 type phase string
 
 const (
@@ -26,11 +25,18 @@ const (
 	detaching phase = "detach"
 )
 
-// phases are all of them, each with the turn of the fleet that it ends with.
-var phases = []struct {
-	phase phase
-	turn  int
-}{{attaching, 0}, {moving, 1}, {detaching, nowhere}}
+// attachPhases measures all phases, each with the turn of the fleet that it ends with.
+func attachPhases(measure func(phase phase, turn int) error) error {
+	for _, step := range []struct {
+		phase phase
+		turn  int
+	}{{attaching, 0}, {moving, 1}, {detaching, nowhere}} {
+		if err := measure(step.phase, step.turn); err != nil {
+			return fmt.Errorf("phase %s: %w", step.phase, err)
+		}
+	}
+	return nil
+}
 
 // measureAttach has the volumes of a fleet attached, moved to other nodes, and
 // detached, by the manager and by the bare client, in turn.
@@ -59,14 +65,11 @@ func (b *testbed) measureAttach() (err error) {
 	return takeTurns(b.options.rounds, measure, contender{name: managerName}, contender{name: bareName})
 }
 
-// clearFleet removes what clear doesn't: pods, nodes and the StorageBackend.
 func (b *testbed) clearFleet() error {
 	return errors.Join(b.remove(diskBackend()), b.client.DeleteAllOf(b.ctx, &corev1.Node{}),
 		b.client.DeleteAllOf(b.ctx, &corev1.Pod{}, client.InNamespace(fixture.Namespace), client.GracePeriodSeconds(0)))
 }
 
-// startAttacher starts the manager with disks in memory, and waits until it has done all
-// that there is to do.
 func (b *testbed) startAttacher() (processes, error) {
 	return b.startReady(b.part(managerName, "attacher"), func(running processes) error {
 		err := b.awaitBackend(running, true)
@@ -77,7 +80,6 @@ func (b *testbed) startAttacher() (processes, error) {
 	})
 }
 
-// attachRound creates pods, has them on other nodes, and deletes them.
 func (b *testbed) attachRound(f fleet) error {
 	running, err := b.startAttacher()
 	if err != nil {
@@ -92,29 +94,24 @@ func (b *testbed) attachRound(f fleet) error {
 	own := map[phase]requests{
 		attaching: {"POST pods": f.nodes}, moving: {"POST pods": f.nodes, "DELETE pods": f.nodes}, detaching: {"DELETE pods": f.nodes},
 	}
-	for _, step := range phases {
-		m := &measurement{running: running, own: own[step.phase]}
-		m.begin = func() (processes, error) { return running, begins[step.phase]() }
-		if _, err := b.attachPhase(f, step.phase, step.turn, m); err != nil {
-			return fmt.Errorf("phase %s: %w", step.phase, err)
-		}
-	}
-	return nil
+	return attachPhases(func(phase phase, turn int) error {
+		m := &measurement{running: running, own: own[phase]}
+		m.begin = func() (processes, error) { return running, begins[phase]() }
+		_, err := b.attachPhase(f, phase, turn, m)
+		return err
+	})
 }
 
 // bareAttachRound has the bare client send the same writes; no pods are needed for that.
 func (b *testbed) bareAttachRound(f fleet) error {
-	for _, step := range phases {
+	return attachPhases(func(phase phase, turn int) error {
 		m := &measurement{begin: func() (processes, error) {
-			return b.start(b.part(bareName, "bare-attach", string(step.phase), strconv.Itoa(f.nodes), strconv.Itoa(f.perNode)))
+			return b.start(b.part(bareName, "bare-attach", string(phase), strconv.Itoa(f.nodes), strconv.Itoa(f.perNode)))
 		}}
-		running, err := b.attachPhase(f, step.phase, step.turn, m)
+		running, err := b.attachPhase(f, phase, turn, m)
 		running.stop()
-		if err != nil {
-			return fmt.Errorf("phase %s: %w", step.phase, err)
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // attachPhase measures until a turn of the fleet is attached, and nothing else is.
@@ -136,7 +133,6 @@ func (b *testbed) attachPhase(f fleet, phase phase, turn int, m *measurement) (r
 	return running, b.awaitVolumesAttached(f, turn)
 }
 
-// awaitVolumesAttached waits until each node has as many volumes attached as it should.
 func (b *testbed) awaitVolumesAttached(f fleet, turn int) error {
 	wanted := f.perNode
 	if turn == nowhere {
@@ -153,14 +149,12 @@ func (b *testbed) awaitVolumesAttached(f fleet, turn int) error {
 	return nil
 }
 
-// attachments are which volumes are attached to which nodes, by the attachments' names.
 type attachments struct {
 	attached map[string]bool
 	// first and last are when something happened for the first and the last time.
 	first, last time.Time
 }
 
-// attachments are those that are there already.
 func (b *testbed) attachments() (*attachments, error) {
 	list := &storagev1.VolumeAttachmentList{}
 	if err := b.client.List(b.ctx, list); err != nil {
@@ -173,7 +167,7 @@ func (b *testbed) attachments() (*attachments, error) {
 	return seen, nil
 }
 
-func (a *attachments) see(event watch.Event, now time.Time) sight {
+func (a *attachments) see(event watch.Event, now time.Time) change {
 	attachment, ok := event.Object.(*storagev1.VolumeAttachment)
 	if !ok {
 		return nothing
@@ -187,10 +181,9 @@ func (a *attachments) see(event watch.Event, now time.Time) sight {
 	} else {
 		a.attached[attachment.Name] = attachment.Status.Attached
 	}
-	return news
+	return progress
 }
 
-// off counts attachments that are missing, and those that should be gone.
 func (a *attachments) off(wanted map[string]bool) int {
 	right := 0
 	for name, attached := range a.attached {

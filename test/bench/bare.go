@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,11 +27,10 @@ type bare struct {
 // runBare has a bare client watch what the program watches, and then do its work. It stays
 // until it is stopped, as a controller does.
 func runBare(ctx context.Context, kubeconfig string, watched []client.Object, work func(ctx context.Context, b bare) error) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := unlimited(kubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading how to reach the API server: %w", err)
+		return err
 	}
-	config.QPS = noClientLimit
 	b := bare{}
 	if b.Client, err = cluster.NewClient(config); err != nil {
 		return err
@@ -56,10 +56,19 @@ func runBare(ctx context.Context, kubeconfig string, watched []client.Object, wo
 	return nil
 }
 
+// unlimited reads a kubeconfig, for a client that waits for no rate limit of its own.
+func unlimited(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading how to reach the API server: %w", err)
+	}
+	config.QPS = noClientLimit
+	return config, nil
+}
+
 // claimWrites are the writes for one claim and, where it is there before, its volume.
 type claimWrites func(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error
 
-// ofClaims is the bare client that sends such writes.
 func ofClaims(write claimWrites) func(ctx context.Context, kubeconfig string, _ []string) error {
 	return func(ctx context.Context, kubeconfig string, _ []string) error {
 		return runBareClaims(ctx, kubeconfig, write)

@@ -22,7 +22,6 @@ type bareFleet struct {
 	client client.Client
 }
 
-// runBareAttach is the bare client of one phase.
 func runBareAttach(ctx context.Context, kubeconfig string, arguments []string) error {
 	kinds := []client.Object{&storagev1.VolumeAttachment{}, &corev1.Node{}}
 	return runBare(ctx, kubeconfig, kinds, func(ctx context.Context, client bare) (err error) {
@@ -87,7 +86,6 @@ func (b bareFleet) detachAll(ctx context.Context, turn int) error {
 	})
 }
 
-// setAttached writes volumesAttached of a node.
 func (b bareFleet) setAttached(ctx context.Context, node string, attached []corev1.AttachedVolume) error {
 	return b.client.Status().Patch(ctx, fixture.Node(node), merge{"status": object{"volumesAttached": attached}})
 }

@@ -27,7 +27,6 @@ type bareNode struct {
 	begun map[types.UID]bool
 }
 
-// runBareNode is the bare client of a node.
 func runBareNode(ctx context.Context, kubeconfig string, arguments []string) error {
 	return runBare(ctx, kubeconfig, []client.Object{&corev1.Pod{}}, func(ctx context.Context, client bare) error {
 		b := &bareNode{client: client, root: arguments[0], begun: map[types.UID]bool{}}

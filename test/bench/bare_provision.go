@@ -43,7 +43,6 @@ func bareIntent(ctx context.Context, writer client.Client, claim *corev1.Persist
 	}})
 }
 
-// bareRecord writes the volume that was made for a claim, and binds them.
 func bareRecord(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim) error {
 	pv := bareVolume(claim)
 	if err := writer.Create(ctx, pv); err != nil {

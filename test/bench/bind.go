@@ -99,7 +99,6 @@ func (b *testbed) bindRound(c contender, w workload, n int, spent time.Duration)
 	return nil
 }
 
-// prepareStanding makes all that is there before the program starts.
 func (b *testbed) prepareStanding(w workload, all span) error {
 	if _, err := b.create(all, w.volume); err != nil {
 		return err

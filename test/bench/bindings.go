@@ -9,13 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// bound is when what happened to claims.
 type bound struct {
 	// touched is when a claim was first written to, and tied when the first volume was
 	// tied to a claim.
 	touched, tied time.Time
-	// at is when each claim was bound, by its name.
-	at map[string]time.Time
+	at            map[string]time.Time
 }
 
 func newBound() *bound { return &bound{at: map[string]time.Time{}} }
@@ -24,10 +22,9 @@ func (w *bound) views() []view {
 	return []view{{&corev1.PersistentVolumeClaimList{}, w.seeClaim}, {&corev1.PersistentVolumeList{}, w.seeVolume}}
 }
 
-// all is done once n claims are bound.
 func (w *bound) all(n int) func() bool { return func() bool { return len(w.at) >= n } }
 
-func (w *bound) seeClaim(event watch.Event, now time.Time) sight {
+func (w *bound) seeClaim(event watch.Event, now time.Time) change {
 	claim, ok := event.Object.(*corev1.PersistentVolumeClaim)
 	if ok && event.Type == watch.Modified && w.touched.IsZero() {
 		w.touched = now
@@ -39,11 +36,11 @@ func (w *bound) seeClaim(event watch.Event, now time.Time) sight {
 		return nothing
 	}
 	w.at[claim.Name] = now
-	return news
+	return progress
 }
 
 // seeVolume looks for the first binding only, and spares the machine the rest.
-func (w *bound) seeVolume(event watch.Event, now time.Time) sight {
+func (w *bound) seeVolume(event watch.Event, now time.Time) change {
 	pv, ok := event.Object.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 		return nothing
@@ -59,7 +56,6 @@ func (w *bound) seenSince(r *result, started time.Time, starts map[string]time.T
 	r.Latency = latencyOf(w.times(started, starts))
 }
 
-// last is when the last claim was bound.
 func (w *bound) last() time.Time {
 	if len(w.at) == 0 {
 		return time.Time{}
@@ -67,7 +63,6 @@ func (w *bound) last() time.Time {
 	return slices.MaxFunc(slices.Collect(maps.Values(w.at)), time.Time.Compare)
 }
 
-// times are how long each claim took, since its own start where that is known.
 func (w *bound) times(started time.Time, starts map[string]time.Time) []time.Duration {
 	times := make([]time.Duration, 0, len(w.at))
 	for claim, when := range w.at {

@@ -21,14 +21,12 @@ const (
 	// eventCycles are how often a pod comes and goes, and eventBeats how often a node
 	// reports that it lives.
 	eventCycles, eventBeats = 100, 1000
-	// calm is less CPU than this in a second.
-	calm        = 50 * time.Millisecond
-	calmTimeout = 5 * time.Minute
+	calm                    = 50 * time.Millisecond // of CPU time, in a second
+	calmTimeout             = 5 * time.Minute
 
 	eventColumns = "%-14s %7v %8v %9s %9s\n"
 )
 
-// clusterSize is what is in a cluster while things happen on one of its nodes.
 type clusterSize struct{ Nodes, Volumes int }
 
 // eventSizes grow in volumes, and then in nodes.
@@ -103,7 +101,6 @@ func placeOf(volume int, size clusterSize) int {
 	return 1 + volume%(size.Nodes-1)
 }
 
-// use has volumes attached to a node, and a pod that uses them.
 func (b *testbed) use(node int, volumes []int) error {
 	if len(volumes) == 0 {
 		return nil
@@ -181,7 +178,6 @@ func (b *testbed) awaitCalm(running processes) (used time.Duration, err error) {
 	return used, nil
 }
 
-// podComesAndGoes has a volume attached to the first node and detached again.
 func (b *testbed) podComesAndGoes(running processes) error {
 	pod := fixture.Pod("passer-by", nodeName(0), claimName(spareVolume))
 	if err := b.client.Create(b.ctx, pod); err != nil {
@@ -209,7 +205,6 @@ func (b *testbed) awaitAttachment(running processes, name client.ObjectKey, is f
 	})
 }
 
-// nodeBeats has the first node report that it lives.
 func (b *testbed) nodeBeats(processes) error {
 	return b.client.Status().Patch(b.ctx, fixture.Node(nodeName(0)), strategic{"status": object{
 		"conditions": []object{{"type": corev1.NodeReady, "status": corev1.ConditionTrue, "lastHeartbeatTime": metav1.NowMicro()}},

@@ -9,7 +9,6 @@ import (
 const (
 	crowdSize    = 5000
 	crowdMatches = 10
-	// crowdSamples is how often the few are bound, with and without the crowd.
 	crowdSamples = 10
 	lateSamples  = 50
 	// beyond is a number that no object of the few has.
@@ -17,11 +16,8 @@ const (
 )
 
 var (
-	// few are volumes of one size, Available, and then claims for them.
-	few = workload{name: "few", order: volumesFirst}
-	// lone is a claim that waits, and then its volume.
-	lone = workload{name: "lone", order: claimsFirst}
-	// crowd are claims that no volume is large enough for.
+	few   = workload{name: "few", order: volumesFirst}
+	lone  = workload{name: "lone", order: claimsFirst}
 	crowd = workload{name: "crowd", huge: true}
 )
 
@@ -29,8 +25,7 @@ var (
 // beside claims of their class that no volume fits.
 type crowdResult struct {
 	Alone, Crowded latency
-	// Slowdown is p99 in the crowd to p99 alone.
-	Slowdown float64
+	Slowdown       float64
 }
 
 // measureLateVolume measures from the creation of a volume to the moment when the

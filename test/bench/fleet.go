@@ -41,7 +41,6 @@ func fleetNode(i int) *corev1.Node {
 	return node
 }
 
-// pod is what uses a group's volumes.
 func (f fleet) pod(group, turn int) *corev1.Pod {
 	claims := make([]string, f.perNode)
 	for i := range claims {
@@ -50,7 +49,6 @@ func (f fleet) pod(group, turn int) *corev1.Pod {
 	return fixture.Pod(fmt.Sprintf("pod-%05d-%d", group, turn), f.nodeOf(group, turn), claims...)
 }
 
-// attachableVolume is a claim's volume, of a driver whose volumes are attached.
 func attachableVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := bareVolume(claim)
 	pv.Name = volumeOf(claim.Name)
@@ -60,7 +58,6 @@ func attachableVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVol
 	return pv
 }
 
-// createFleet creates nodes and bound pairs, from a number on.
 func (b *testbed) createFleet(nodes, volumes span) error {
 	err := inParallel(b.ctx, nodes.n, func(i int) error { return b.createNode(fleetNode(nodes.from + i)) })
 	if err != nil {
@@ -89,7 +86,6 @@ func (f fleet) keeper(group int) *corev1.Pod {
 	return keeper
 }
 
-// createPods creates one pod for each group.
 func (b *testbed) createPods(f fleet, pod func(group int) *corev1.Pod) error {
 	return inParallel(b.ctx, f.nodes, func(group int) error { return b.client.Create(b.ctx, pod(group)) })
 }
@@ -100,7 +96,6 @@ func (b *testbed) deletePods(f fleet, turn int) error {
 	})
 }
 
-// inTurn is the pods of a turn of the fleet.
 func (f fleet) inTurn(turn int) func(group int) *corev1.Pod {
 	return func(group int) *corev1.Pod { return f.pod(group, turn) }
 }
@@ -127,7 +122,6 @@ func attachmentName(number int, node string) string {
 // nowhere is no turn of the fleet: nothing is attached.
 const nowhere = -1
 
-// attachments are the names of what is attached in a turn of the fleet.
 func (f fleet) attachments(turn int) map[string]bool {
 	names := map[string]bool{}
 	if turn == nowhere {

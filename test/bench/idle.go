@@ -17,8 +17,7 @@ const (
 	idlePairs = 5000
 	// eagerCollection makes the Go runtime collect garbage all the time, so that
 	// what the last collection left is what is alive now.
-	eagerCollection = "GOGC=1"
-	// collections are how many must have happened after the last write.
+	eagerCollection   = "GOGC=1"
 	collections       = 4
 	collectionTimeout = time.Minute
 	collectionPoll    = 100 * time.Millisecond
@@ -58,7 +57,6 @@ func (b *testbed) measureIdle() error {
 	return nil
 }
 
-// liveHeap starts the manager beside pairs that are bound.
 func (b *testbed) liveHeap(pairs int) (live int64, err error) {
 	defer func() { err = errors.Join(err, b.clear()) }()
 	if err := inParallel(b.ctx, pairs, func(i int) error { return b.createBound(i, boundVolume) }); err != nil {
@@ -81,7 +79,6 @@ func (b *testbed) liveHeap(pairs int) (live int64, err error) {
 	return awaitCollections(b.ctx, address)
 }
 
-// boundVolume is a volume that is bound to the claim with its number.
 func boundVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := fixture.Volume(volumeOf(claim.Name), fixture.OfClass(class))
 	pv.Annotations = map[string]string{annBound: "yes"}

@@ -6,9 +6,8 @@ import (
 )
 
 const (
-	writesPerBind  = 4
-	writesPerClaim = 5
-	// maxAttachWrites are wanted at most for each attach, and for each detach.
+	writesPerBind   = 4
+	writesPerClaim  = 5
 	maxAttachWrites = 3
 
 	// Milliseconds of CPU time for each bind, and until a volume that appears is bound.
@@ -30,8 +29,7 @@ const (
 	// may take.
 	maxLocalTime = 1.3
 	maxNodeTime  = 1.2
-	// maxIdleCPU is the part of a core that an agent with nothing to do may use.
-	maxIdleCPU = 0.005
+	maxIdleCPU   = 0.005
 	// maxEventGrowth is how many times as much what happens on a node may cost among many
 	// nodes as among few, with as many volumes: flat, but for what the machine itself varies.
 	maxEventGrowth = 1.2
@@ -44,7 +42,6 @@ var limits = map[int]struct{ goal, gate float64 }{
 	10000: {0.85, 0.75},
 }
 
-// judge sets what was measured beside what is wanted.
 func (r *report) judge() {
 	r.judgeBind()
 	if r.LateVolume != nil {
@@ -121,7 +118,6 @@ func (r *report) judgeAttach() {
 	}
 }
 
-// judgeEvents compares clusters of many and of few nodes, and shows what volumes cost.
 func (r *report) judgeEvents() {
 	if len(r.Events) < len(eventSizes) {
 		return

@@ -26,7 +26,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
-// benchmark is something that is measured.
 type benchmark struct {
 	name    string
 	measure func(*testbed) error
@@ -34,7 +33,6 @@ type benchmark struct {
 
 func (b benchmark) String() string { return b.name }
 
-// benchmarks are all there are, in the order in which they run.
 var benchmarks = []benchmark{
 	{"bind", (*testbed).measureBind},
 	{"late-volume", (*testbed).measureLateVolume},
@@ -47,7 +45,6 @@ var benchmarks = []benchmark{
 	{"node", (*testbed).measureNode},
 }
 
-// named is the one of a name.
 func named[T fmt.Stringer](all []T, kind, name string) (one T, err error) {
 	for _, one := range all {
 		if one.String() == name {
@@ -138,12 +135,12 @@ func parseOptions() options {
 // is still reported.
 func bench(ctx context.Context, o options) (err error) {
 	report := newReport(os.Stdout)
-	bed, err := newTestbed(ctx, o, report)
+	b, err := newTestbed(ctx, o, report)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bed.stop()) }()
-	err = bed.measure()
+	defer func() { err = errors.Join(err, b.stop()) }()
+	err = b.measure()
 	report.judge()
 	report.printTargets()
 	if writeErr := report.writeJSON(o.json); writeErr != nil {

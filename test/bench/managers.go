@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -22,7 +21,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
-// heldMetric is how many volumes the provisioner's storage holds.
 const heldMetric = "bench_held_volumes"
 
 // runProvisioner is the manager, with storage in memory that takes no time in place
@@ -59,11 +57,10 @@ func runAttacher(ctx context.Context, kubeconfig string, _ []string) error {
 // newManager makes a controller manager like the real one, which serves metrics at an
 // address; "0" for none.
 func newManager(kubeconfig, address string) (ctrl.Manager, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := unlimited(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("reading how to reach the API server: %w", err)
+		return nil, err
 	}
-	config.QPS = noClientLimit
 	scheme, err := program.Scheme()
 	if err != nil {
 		return nil, err
@@ -77,7 +74,6 @@ func newManager(kubeconfig, address string) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// manage runs the real reconcilers, with one kind of storage, until ctx ends.
 func manage(ctx context.Context, mgr ctrl.Manager, storage fake.Kind) error {
 	err := controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: reconciler.ClusterScope, Backends: backend.NewRegistry(storage), Metrics: metrics.Registry,

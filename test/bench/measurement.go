@@ -16,7 +16,7 @@ type measurement struct {
 	// spent is the CPU time that isn't counted: what programs take to start, of those
 	// that begin starts.
 	spent time.Duration
-	// views see what happens, and done says whether that was all.
+	// views see what happens, and done reports whether that was all.
 	views []view
 	done  func() bool
 	// begin does what the programs have to act on.
@@ -34,7 +34,7 @@ type measurement struct {
 // measureOnce waits until all is quiet, has programs do something, and fills the result once
 // all is quiet again. It returns programs that it started, also with an error.
 func (b *testbed) measureOnce(m *measurement) (processes, error) {
-	asked, err := b.awaitQuiet()
+	before, err := b.awaitQuiet()
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (b *testbed) measureOnce(m *measurement) (processes, error) {
 		return running, err
 	}
 	used, err := running.usage()
-	m.wrote(now.since(asked).since(m.own), m.resources...)
+	m.wrote(now.since(before).since(m.own), m.resources...)
 	m.used(used, m.spent)
 	return running, err
 }

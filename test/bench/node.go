@@ -18,10 +18,8 @@ import (
 )
 
 const (
-	// mounterNode is the node that the pods of the benchmark node run on.
 	mounterNode = "bench-mounter"
-	// idleFor is how long an agent with nothing to do is looked at.
-	idleFor = 30 * time.Second
+	idleFor     = 30 * time.Second
 	// leavingSeconds is the grace period that pods are deleted with: they have no
 	// containers that would use it, but 0 would take them from the API server at once.
 	leavingSeconds = 1
@@ -35,7 +33,6 @@ type nodeIdle struct {
 	PartOfCore float64
 }
 
-// podsFolder is below which a program mounts.
 func (b *testbed) podsFolder(program string) string { return filepath.Join(b.dir, "pods-of-"+program) }
 
 // measureNode has the volumes of pods mounted on this machine and taken away again, by
@@ -67,7 +64,6 @@ func (b *testbed) measureNode() (err error) {
 	return b.measureIdleNode(agent)
 }
 
-// clearMounter removes what is left, mounts too.
 func (b *testbed) clearMounter() error {
 	errs := []error{b.clear(), b.remove(fixture.Node(mounterNode)), b.clearShown()}
 	for _, program := range []string{agentName, bareName} {
@@ -76,11 +72,9 @@ func (b *testbed) clearMounter() error {
 	return errors.Join(errs...)
 }
 
-// podPhase is something that happens to all pods of a set.
 type podPhase struct {
 	name string
 	act  func(b *testbed, set podSet, i int) error
-	// done is of which pods it came to its end, and how long it took.
 	done func(*podTimes) map[string]time.Duration
 }
 
@@ -99,7 +93,6 @@ var (
 	}
 )
 
-// nodeRound lets a program mount what a set's pods need, and take it away.
 func (b *testbed) nodeRound(c contender, set podSet) error {
 	running, err := b.startMounter(c)
 	if err != nil {
@@ -141,7 +134,6 @@ func (b *testbed) nodePhase(running processes, set podSet, phase podPhase) (resu
 	return m.result, nil
 }
 
-// startMounter starts a program, and waits until it mounts what pods need.
 func (b *testbed) startMounter(c contender) (processes, error) {
 	return b.startReady(c, func(running processes) error {
 		_, err := b.nodePhase(running, first, mounting)
@@ -152,7 +144,6 @@ func (b *testbed) startMounter(c contender) (processes, error) {
 	})
 }
 
-// measureIdleNode looks at an agent whose pods have all that they need.
 func (b *testbed) measureIdleNode(agent contender) error {
 	if err := b.preparePods(fullNode); err != nil {
 		return err

@@ -37,10 +37,8 @@ func volumeName(i int) string { return fmt.Sprintf("%s%05d", volumePrefix, i) }
 
 func claimName(i int) string { return fmt.Sprintf("%s%05d", claimPrefix, i) }
 
-// volumeOf is the volume with the claim's number.
 func volumeOf(claim string) string { return volumePrefix + strings.TrimPrefix(claim, claimPrefix) }
 
-// inParallel calls do for 0 to n-1 until one fails.
 func inParallel(ctx context.Context, n int, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -74,7 +72,6 @@ func (b *testbed) create(s span, object func(i int) client.Object) (map[string]t
 	return created, err
 }
 
-// createNode creates a node that is Ready.
 func (b *testbed) createNode(node *corev1.Node) error {
 	ready := node.DeepCopy()
 	if err := b.client.Create(b.ctx, node); err != nil {
@@ -125,7 +122,6 @@ func (b *testbed) awaitBackend(running processes, audited bool) error {
 	return nil
 }
 
-// makeAvailable does a controller's first write to every volume for it.
 func (b *testbed) makeAvailable() error {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := b.client.List(b.ctx, volumes); err != nil {
@@ -142,7 +138,6 @@ func (b *testbed) clear() error {
 	return b.removeAll(&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{})
 }
 
-// removeAll removes all objects of some kinds, one kind after the other.
 func (b *testbed) removeAll(lists ...client.ObjectList) error {
 	for _, list := range lists {
 		if err := b.client.List(b.ctx, list); err != nil {

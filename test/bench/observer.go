@@ -17,7 +17,6 @@ import (
 // stalled is for how long nothing new happens before nothing more is expected.
 const stalled = 30 * time.Second
 
-// errStalled says that nothing new happened any more.
 var errStalled = fmt.Errorf("nothing happened for %s", stalled)
 
 // observer sees what users see, by watches of its own: all programs are measured by the
@@ -28,29 +27,25 @@ type observer struct {
 	// mu is held while views see an event, and while await asks whether all is done.
 	mu  sync.Mutex
 	err error
-	// news holds a token if something happened since it was last taken.
-	news chan struct{}
+	// progress holds a token if something happened since it was last taken.
+	progress chan struct{}
 }
 
-// sight is what an event was for a view.
-type sight int
+type change int
 
 const (
-	nothing sight = iota
-	news
-	// enough ends the watch.
+	nothing change = iota
+	progress
 	enough
 )
 
-// view is a kind of objects, given by its list, and what is to be seen of them.
 type view struct {
 	list client.ObjectList
-	see  func(event watch.Event, now time.Time) sight
+	see  func(event watch.Event, now time.Time) change
 }
 
-// observe watches from now on.
 func (b *testbed) observe(views ...view) (*observer, error) {
-	o := &observer{news: make(chan struct{}, 1)}
+	o := &observer{progress: make(chan struct{}, 1)}
 	for _, v := range views {
 		watching, err := b.watchFromNow(v.list)
 		if err != nil {
@@ -82,10 +77,10 @@ func (o *observer) stop() {
 	}
 }
 
-func (o *observer) follow(watching watch.Interface, see func(watch.Event, time.Time) sight) {
+func (o *observer) follow(watching watch.Interface, see func(watch.Event, time.Time) change) {
 	defer watching.Stop()
 	for event := range watching.ResultChan() {
-		if o.note(see, event) == enough {
+		if o.record(see, event) == enough {
 			return
 		}
 	}
@@ -94,14 +89,14 @@ func (o *observer) follow(watching watch.Interface, see func(watch.Event, time.T
 	o.err = errors.New("the watch ended: events were missed")
 }
 
-func (o *observer) note(see func(watch.Event, time.Time) sight, event watch.Event) sight {
+func (o *observer) record(see func(watch.Event, time.Time) change, event watch.Event) change {
 	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	seen := see(event, now)
 	if seen != nothing {
 		select {
-		case o.news <- struct{}{}:
+		case o.progress <- struct{}{}:
 		default:
 		}
 	}
@@ -119,7 +114,7 @@ func (o *observer) await(ctx context.Context, running processes, done func() boo
 			return err
 		}
 		select {
-		case <-o.news:
+		case <-o.progress:
 			last = time.Now()
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -136,7 +131,6 @@ func (o *observer) ask(done func() bool) (bool, error) {
 	return done(), o.err
 }
 
-// read reads what views saw.
 func (o *observer) read(seen func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,23 +17,18 @@ import (
 )
 
 const (
-	// shownObjects is how many ConfigMaps, and how many Secrets, there are.
 	shownObjects = 17
-	// shownLabel marks them.
-	shownLabel = "bench.stowage.dev/shown"
+	shownLabel   = "bench.stowage.dev/shown"
 )
 
-// podSet is pods on a node, and the volumes of each.
 type podSet struct {
 	name    string
 	pods    int
 	volumes func(pod int) []corev1.Volume
-	// claims: each pod has one.
-	claims bool
+	claims  bool
 }
 
 var (
-	// podSets are one pod with many volumes, and many pods with a claim each.
 	podSets = []podSet{
 		{name: "one-pod", pods: 1, volumes: func(int) []corev1.Volume { return manyVolumes(50) }},
 		{name: "many-pods", pods: 100, claims: true, volumes: func(pod int) []corev1.Volume {
@@ -46,14 +41,12 @@ var (
 	first = podSet{name: canary, pods: 1, volumes: func(int) []corev1.Volume { return manyVolumes(3)[2:] }}
 )
 
-// pod is number i.
 func (s podSet) pod(i int) *corev1.Pod {
 	pod := fixture.Pod(fmt.Sprintf("%s-%05d", s.name, i), mounterNode)
 	pod.Spec.Volumes = s.volumes(i)
 	return pod
 }
 
-// manyVolumes are volumes of API objects, and empty ones, in turn.
 func manyVolumes(n int) []corev1.Volume {
 	volumes := make([]corev1.Volume, n)
 	for i := range volumes {
@@ -72,7 +65,6 @@ func manyVolumes(n int) []corev1.Volume {
 
 func shownName(i int) string { return fmt.Sprintf("shown-%02d", i) }
 
-// preparePods makes what a set's pods refer to.
 func (b *testbed) preparePods(set podSet) error {
 	if set.claims {
 		return inParallel(b.ctx, set.pods, b.boundFolder)
@@ -100,7 +92,6 @@ func (b *testbed) clearShown() error {
 	return nil
 }
 
-// boundFolder makes a folder of this machine, and a claim that is bound to it.
 func (b *testbed) boundFolder(i int) error {
 	folder := filepath.Join(b.dir, "data", volumeName(i))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -114,7 +105,6 @@ func (b *testbed) boundFolder(i int) error {
 	})
 }
 
-// podTimes are seen while pods come, have their volumes, are deleted, and are gone.
 type podTimes struct {
 	// came and left are when each pod was seen first, and seen to be deleted.
 	came, left map[string]time.Time
@@ -131,7 +121,7 @@ func newPodTimes() *podTimes {
 	}
 }
 
-func (t *podTimes) see(event watch.Event, now time.Time) sight {
+func (t *podTimes) see(event watch.Event, now time.Time) change {
 	pod, ok := event.Object.(*corev1.Pod)
 	if !ok {
 		return nothing
@@ -151,7 +141,7 @@ func (t *podTimes) see(event watch.Event, now time.Time) sight {
 	if event.Type == watch.Deleted {
 		t.went[pod.Name], t.last = now.Sub(t.left[pod.Name]), now
 	}
-	return news
+	return progress
 }
 
 func hasVolumes(pod *corev1.Pod) bool {

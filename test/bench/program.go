@@ -18,11 +18,9 @@ const (
 	bareName    = "bare"
 	otherName   = "other"
 
-	// logLines is how much of the log of a program that ended is shown.
 	logLines = 20
 )
 
-// contender is a program that is measured.
 type contender struct {
 	name                 string
 	command, environment []string
@@ -40,7 +38,6 @@ func (b *testbed) subject(arguments ...string) contender {
 	}, arguments...)}
 }
 
-// agent is the node agent of a node.
 func (b *testbed) agent(node string, arguments ...string) contender {
 	return contender{name: agentName, command: append([]string{
 		b.options.agent, "--kubeconfig=" + b.kubeconfig, "--node-name=" + node, "--local-base=" + b.dir,
@@ -48,7 +45,6 @@ func (b *testbed) agent(node string, arguments ...string) contender {
 	}, arguments...)}
 }
 
-// part is this program as one of its parts.
 func (b *testbed) part(name, part string, arguments ...string) contender {
 	return contender{name: name, command: append([]string{b.self, part, b.kubeconfig}, arguments...)}
 }
@@ -56,7 +52,6 @@ func (b *testbed) part(name, part string, arguments ...string) contender {
 // processes are contenders that run. They never outlive this program.
 type processes []*cluster.Program
 
-// start starts contenders, all or none.
 func (b *testbed) start(contenders ...contender) (processes, error) {
 	var started processes
 	for _, c := range contenders {
@@ -92,7 +87,6 @@ func (p processes) stop() {
 	}
 }
 
-// alive returns an error, with the end of the log, if one of the processes ended.
 func (p processes) alive() error {
 	var errs []error
 	for _, one := range p {
@@ -105,10 +99,8 @@ func (p processes) alive() error {
 	return errors.Join(errs...)
 }
 
-// usage is what processes used since they started.
 type usage struct {
-	cpu time.Duration
-	// each is the CPU time of each process, by its name.
+	cpu  time.Duration
 	each map[string]milliseconds
 	// peak is the most memory that they had in RAM, in bytes.
 	peak uint64

@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	// deleteTimeout is how long one claim and its volume may take to go when many do.
 	deleteTimeout = 100 * time.Millisecond
 	deletePoll    = 200 * time.Millisecond
 
@@ -30,16 +29,13 @@ const (
 	localSize = "16Mi"
 )
 
-// provisioning has volumes made for claims.
 type provisioning struct {
 	*testbed
 	benchmark, of string
-	// size is what each claim asks for.
-	size string
+	size          string
 	// began is when the clock starts, of what was seen.
 	began func(*bound) time.Time
-	// held counts what is in the storage.
-	held func() (int, error)
+	held  func() (int, error)
 	// tidy removes, after a round, what clear doesn't.
 	tidy func() error
 	// spent is the CPU time that the manager takes to start.
@@ -140,7 +136,6 @@ func (b *testbed) measureLayout(layout stowagev1alpha1.LocalLayout) (err error) 
 	}, manager, bare)
 }
 
-// prepareBackend has programs accept a StorageBackend and make its class.
 func (b *testbed) prepareBackend(object client.Object, audited bool, programs ...contender) error {
 	if err := b.client.Create(b.ctx, object); err != nil {
 		return fmt.Errorf("creating a StorageBackend: %w", err)
@@ -227,7 +222,6 @@ func (p *provisioning) deleteAll(got *result, running processes) error {
 	return err
 }
 
-// remaining counts claims and volumes.
 func (b *testbed) remaining(ctx context.Context, options ...client.ListOption) (int, error) {
 	left := 0
 	for _, list := range []client.ObjectList{&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}} {

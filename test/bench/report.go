@@ -16,7 +16,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
-// report is everything that was measured.
 type report struct {
 	Time    time.Time
 	Version string
@@ -32,21 +31,17 @@ type report struct {
 	NodeIdle   *nodeIdle    `json:",omitempty"`
 	Targets    []target
 
-	out io.Writer
-	// table is that which rows are added to.
+	out   io.Writer
 	table table
 }
 
-// table is how the results of a benchmark are shown.
 type table struct {
 	// of is the title of the first column, the results' case.
 	of      string
 	columns []string
-	// explain: the requests of a round are listed below it.
 	explain func(result) bool
 }
 
-// columns are those that tables choose from: how wide they are, and what is in them.
 var columns = map[string]struct {
 	width int
 	value func(result) string
@@ -83,7 +78,6 @@ func newReport(out io.Writer) *report {
 
 const caseColumns = "%-20s %-11s"
 
-// begin prints the head of a table.
 func (r *report) begin(t table) {
 	r.table = t
 	fmt.Fprintf(r.out, "\n"+caseColumns, t.of, "PROGRAM")
@@ -131,7 +125,6 @@ func (r *report) printTargets() {
 	}
 }
 
-// gates returns an error that names the gates that were missed.
 func (r *report) gates() error {
 	var missed []error
 	for _, t := range r.Targets {

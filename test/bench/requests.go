@@ -21,8 +21,7 @@ import (
 
 const (
 	// quiet is for how long nothing is written before all is taken to be done.
-	quiet = time.Second
-	// quietTimeout is how long the benchmark waits for that.
+	quiet        = time.Second
 	quietTimeout = 2 * time.Minute
 
 	requestsMetric = "apiserver_request_total"
@@ -46,7 +45,6 @@ var (
 	lastingVerbs = []string{"WATCH", "CONNECT"}
 )
 
-// parseRequests reads the text of the API server's /metrics.
 func parseRequests(metrics io.Reader) (requests, error) {
 	families, err := parseMetrics(metrics, requestsMetric)
 	if err != nil {
@@ -94,7 +92,6 @@ func parseMetrics(metrics io.Reader, names ...string) (map[string]*dto.MetricFam
 	return families, nil
 }
 
-// since are the requests after earlier ones.
 func (r requests) since(before requests) requests {
 	after := requests{}
 	for name, count := range r {
@@ -128,7 +125,6 @@ func (r requests) total(resources ...string) int {
 	return sum
 }
 
-// countRequests asks the API server what it answered since it started.
 func (b *testbed) countRequests() (requests, error) {
 	metrics, err := b.raw.Get().AbsPath("/metrics").DoRaw(b.ctx)
 	if err != nil {
@@ -137,7 +133,6 @@ func (b *testbed) countRequests() (requests, error) {
 	return parseRequests(bytes.NewReader(metrics))
 }
 
-// awaitQuiet waits until nothing is written any more, and counts requests.
 func (b *testbed) awaitQuiet() (requests, error) {
 	var now requests
 	err := wait.PollUntilContextTimeout(b.ctx, quiet, quietTimeout, true, func(context.Context) (bool, error) {

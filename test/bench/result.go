@@ -11,10 +11,8 @@ import (
 type result struct {
 	Benchmark, Case, Program string
 	// N is of how many claims, volumes or pods, and Done for how many it was done.
-	N, Done int
-	// Wrong is how many claims got another volume than theirs.
-	Wrong int `json:",omitempty"`
-	// Volumes is how many each pod has.
+	N, Done            int
+	Wrong              int `json:",omitempty"`
 	Volumes            int `json:",omitempty"`
 	Seconds, PerSecond float64
 	Latency            latency
@@ -28,7 +26,6 @@ type result struct {
 	// their start.
 	CPU     map[string]milliseconds
 	CPUEach milliseconds
-	// PeakMiB is the most memory that the programs had in RAM.
 	PeakMiB float64
 	// DeletedPerSecond is how fast all of it was removed, and DeleteRequests what that
 	// took; Left is how much of it remained.
@@ -37,7 +34,6 @@ type result struct {
 	Left             int
 }
 
-// took sets for how many it was done, and how long that took for all.
 func (r *result) took(done int, all time.Duration) {
 	r.Done, r.Seconds = done, all.Seconds()
 	if done > 0 {
@@ -47,16 +43,15 @@ func (r *result) took(done int, all time.Duration) {
 
 // wrote sets what was asked of the API server; of the writes, those to some resources, or
 // all, are the work.
-func (r *result) wrote(asked requests, resources ...string) {
-	r.Requests = asked
+func (r *result) wrote(answered requests, resources ...string) {
+	r.Requests = answered
 	if r.Done > 0 {
-		writes := asked.writes()
+		writes := answered.writes()
 		r.Writes = float64(writes.total(resources...)) / float64(r.Done)
 		r.Others = float64(writes.total())/float64(r.Done) - r.Writes
 	}
 }
 
-// used sets what the programs used, but for CPU time that they had used before.
 func (r *result) used(now usage, before time.Duration) {
 	r.CPU, r.PeakMiB = now.each, float64(now.peak)/(1<<20)
 	if r.Done > 0 {
@@ -64,7 +59,6 @@ func (r *result) used(now usage, before time.Duration) {
 	}
 }
 
-// latency is how long it took for each.
 type latency struct {
 	P50, P99, Max milliseconds
 }
@@ -74,7 +68,6 @@ type milliseconds float64
 
 func inMilliseconds(d time.Duration) milliseconds { return milliseconds(d.Seconds() * 1000) }
 
-// latencyOf sums up many times.
 func latencyOf(times []time.Duration) latency {
 	if len(times) == 0 {
 		return latency{}

@@ -10,8 +10,7 @@ import (
 type target struct {
 	Name, Wanted, Measured string
 	Met                    bool
-	// Gate targets make --gate fail.
-	Gate bool
+	Gate                   bool
 }
 
 // comparison is the rounds of one case, in the order in which they ran: those of the
@@ -22,7 +21,6 @@ type comparison struct {
 	rounds, bares []result
 }
 
-// comparisons are the results of a benchmark, by their case and by n.
 func (r *report) comparisons(benchmark string) []*comparison {
 	var all []*comparison
 	for _, one := range r.Results {
@@ -67,19 +65,16 @@ func (r *report) atMost(name string, measured, limit float64, unit string) {
 	r.want(name, fmt.Sprintf("<= %g %s", limit, unit), fmt.Sprintf("%.4g %s", measured, unit), measured <= limit)
 }
 
-// allDone wants that in each round all was done, and right.
 func (r *report) allDone(name string, c *comparison) {
 	right := slices.Min(each(c.rounds, func(r result) int { return r.Done - r.Wrong }))
 	r.gate(name, fmt.Sprint(c.n), fmt.Sprint(right), right == c.n)
 }
 
-// noneLeft wants that in each round all was removed.
 func (r *report) noneLeft(name string, c *comparison) {
 	left := slices.Max(each(c.rounds, func(r result) int { return r.Left }))
 	r.gate(name+": left when all is deleted", "0", fmt.Sprint(left), left == 0)
 }
 
-// exactWrites wants that in each round there were so many writes for each.
 func (r *report) exactWrites(name string, c *comparison, wanted float64) {
 	written := each(c.rounds, func(r result) float64 { return r.Writes })
 	least, most := slices.Min(written), slices.Max(written)
@@ -107,14 +102,12 @@ func (r *report) bareSpeed(name string, c *comparison, goal, gate float64) {
 	}
 }
 
-// bareTime wants no more than so many times the bare client's time.
 func (r *report) bareTime(name string, c *comparison, limit float64) {
 	if ratio, measured := c.ratio(func(r result) float64 { return r.Seconds }); measured {
 		r.atMost(name+": time, to that of the bare operations", ratio, limit, "x")
 	}
 }
 
-// cpuGrowth wants that CPU time for each doesn't grow with their number.
 func (r *report) cpuGrowth(name string, small, large *comparison) {
 	if small != nil && large != nil && small.n < large.n && small.cpu() > 0 {
 		r.atMost(fmt.Sprintf("%s, n=%d to n=%d", name, large.n, small.n), large.cpu()/small.cpu(), maxCPUGrowth, "x")

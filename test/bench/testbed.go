@@ -22,16 +22,13 @@ const noClientLimit = -1
 // measured with it.
 type testbed struct {
 	// ctx is that of the one run of this program: everything ends with it.
-	ctx     context.Context
-	options options
-	report  *report
-	server  *apiserver.Server
-	client  client.WithWatch
-	// raw reads the API server's metrics.
-	raw rest.Interface
-	// self is this program's file.
-	self string
-	// dir holds the logs and the kubeconfig of what is measured.
+	ctx        context.Context
+	options    options
+	report     *report
+	server     *apiserver.Server
+	client     client.WithWatch
+	raw        rest.Interface
+	self       string
 	dir        string
 	kubeconfig string
 }
@@ -43,11 +40,11 @@ func newTestbed(ctx context.Context, o options, report *report) (*testbed, error
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for logs: %w", err)
 	}
-	bed := &testbed{ctx: ctx, options: o, report: report, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
-	if err := bed.startServer(); err != nil {
-		return nil, errors.Join(err, bed.stop())
+	b := &testbed{ctx: ctx, options: o, report: report, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
+	if err := b.startServer(); err != nil {
+		return nil, errors.Join(err, b.stop())
 	}
-	return bed, nil
+	return b, nil
 }
 
 func (b *testbed) startServer() (err error) {
@@ -81,7 +78,6 @@ func (b *testbed) stop() error {
 	return errors.Join(b.server.Stop(), os.RemoveAll(b.dir))
 }
 
-// takeTurns has contenders measured one after the other, rounds times.
 func takeTurns(rounds int, measure func(contender) error, contenders ...contender) error {
 	for range rounds {
 		for _, c := range contenders {

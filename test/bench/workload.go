@@ -8,7 +8,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// order is what is there first.
 type order string
 
 const (
@@ -31,8 +30,7 @@ type workload struct {
 	// exactly one of them; what is created last comes in random order. Every
 	// claim must end up with its volume. Otherwise all are of one size.
 	different bool
-	// huge: what is asked for, no volume has.
-	huge bool
+	huge      bool // no volume has what is asked for
 }
 
 var workloads = []workload{
@@ -63,7 +61,6 @@ func (w workload) size(i int) string {
 	}
 }
 
-// creation is the request of what a workload has last.
 func (w workload) creation() string {
 	if w.order == claimsFirst {
 		return "POST persistentvolumes"
@@ -71,7 +68,6 @@ func (w workload) creation() string {
 	return "POST persistentvolumeclaims"
 }
 
-// objects are what a workload has first, and what it has last.
 func (w workload) objects() (first, last func(i int) client.Object) {
 	if w.order == claimsFirst {
 		return w.claim, w.volume

@@ -13,9 +13,9 @@ import (
 // event is one that a controller reports, in the namespace default.
 func event(controller string) *eventsv1.Event {
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "told-", Namespace: metav1.NamespaceDefault},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "event-", Namespace: metav1.NamespaceDefault},
 		EventTime:  metav1.NowMicro(), ReportingController: controller, ReportingInstance: "pod-1",
-		Type: corev1.EventTypeNormal, Reason: "Told", Action: "Telling", Note: "as it was",
+		Type: corev1.EventTypeNormal, Reason: "Recorded", Action: "Recording", Note: "as it was",
 		Regarding: corev1.ObjectReference{Namespace: metav1.NamespaceDefault},
 	}
 }

@@ -21,9 +21,9 @@ func tokenOf(ctx SpecContext, name string) string {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
 	Expect(admin.Create(ctx, account)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, account)).To(Succeed()) })
-	asked := &authenticationv1.TokenRequest{}
-	Expect(admin.SubResource("token").Create(ctx, account, asked)).To(Succeed())
-	return asked.Status.Token
+	request := &authenticationv1.TokenRequest{}
+	Expect(admin.SubResource("token").Create(ctx, account, request)).To(Succeed())
+	return request.Status.Token
 }
 
 // readsMetrics binds a service account to the role that config/rbac has for readers.
@@ -39,7 +39,7 @@ func readsMetrics(ctx SpecContext, name string) {
 }
 
 var _ = Describe("metrics", func() {
-	It("are served to those whom the cluster lets read them, and to no others", func(ctx SpecContext) {
+	It("are served to users with the right to read them, and to no others", func(ctx SpecContext) {
 		apply(ctx, built(ctx, folder("default")))
 		filter, err := program.ByOwnToken(server.Config, nil)
 		Expect(err).NotTo(HaveOccurred())

@@ -192,7 +192,7 @@ var _ = Describe("config", func() {
 	)
 })
 
-// expectConfined makes sure that a pod, whoever it runs as, can do nothing to its node.
+// expectConfined makes sure that a pod, as any user, can do nothing to its node.
 func expectConfined(pod corev1.PodSpec) {
 	GinkgoHelper()
 	Expect(pod.HostNetwork || pod.HostPID || pod.HostIPC).To(BeFalse())
@@ -220,7 +220,7 @@ func containers(objects []*unstructured.Unstructured) []corev1.Container {
 	return slices.Concat(manager.Containers, agent.Containers)
 }
 
-// overlayWith writes an overlay as the component's comment tells users to: a
+// overlayWith writes an overlay as the component's comment describes: a
 // copy of the component beside a list that names it.
 func overlayWith(parent, component string) string {
 	GinkgoHelper()

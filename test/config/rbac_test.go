@@ -52,7 +52,7 @@ var _ = Describe("an identity of Stowage", func() {
 			"create nodedisks.stowage.dev", "delete nodedisks.stowage.dev", "patch nodevolumes.stowage.dev/status"),
 		Entry("the manager has volumes of nodes emptied", managerAccount,
 			"create noderecyclings.stowage.dev", "patch noderecyclings.stowage.dev", "delete noderecyclings.stowage.dev"),
-		Entry("the manager tells the scheduler what room there is, from its own namespace", managerAccount,
+		Entry("the manager publishes capacity for the scheduler, from its own namespace", managerAccount,
 			"create csistoragecapacities.storage.k8s.io in stowage-system", "delete csistoragecapacities.storage.k8s.io in stowage-system"),
 		Entry("the manager reads the keys to clouds, from its own namespace", managerAccount, "get secrets in stowage-system", "watch secrets in stowage-system"),
 		Entry("the agent makes what it is asked for", agentAccount,
@@ -60,7 +60,7 @@ var _ = Describe("an identity of Stowage", func() {
 			"watch noderecyclings.stowage.dev", "patch noderecyclings.stowage.dev/status",
 			"watch nodedisks.stowage.dev", "patch nodedisks.stowage.dev/status",
 			"create events.events.k8s.io in shop"),
-		Entry("the agent tells its kubelet of its zone, and finds backends that pods name", agentAccount,
+		Entry("the agent reports its zone to its kubelet, and finds backends that pods name", agentAccount,
 			"get nodes", "get storagebackends.stowage.dev"),
 	)
 

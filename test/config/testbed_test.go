@@ -15,7 +15,7 @@ import (
 )
 
 // What `make e2e` installs proves what users install only as far as it is the same.
-var _ = DescribeTable("what a test bed installs has images and disks of its own, and is otherwise",
+var _ = DescribeTable("what a testbed installs has images and disks of its own, and is otherwise",
 	func(ctx SpecContext, overlay string) {
 		theirs := built(ctx, folder(overlay))
 		ours := built(ctx, filepath.Join(apiserver.Repository(), "test", "e2e", "manifests", overlay))

@@ -10,12 +10,12 @@ import (
 
 // withGoogleNames has csi-sanity name volumes and snapshots as Google allows: without
 // capitals. The sidecars of Kubernetes do so, too. Names that are too long stay so.
-func withGoogleNames(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	switch known := asked.(type) {
+func withGoogleNames(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	switch known := request.(type) {
 	case *csi.CreateVolumeRequest:
 		known.Name = strings.ToLower(known.GetName())
 	case *csi.CreateSnapshotRequest:
 		known.Name = strings.ToLower(known.GetName())
 	}
-	return call(ctx, method, asked, answer, conn, options...)
+	return call(ctx, method, request, answer, conn, options...)
 }

@@ -42,16 +42,16 @@ func TestTheDriverPassesWith(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bed := &testbed{T: t, programs: programs, folder: t.TempDir(), logs: logs, subject: one}
-			bed.startCloud()
-			bed.startMetadata()
-			bed.startDriver()
-			got := bed.runSanity()
+			b := &testbed{T: t, programs: programs, folder: t.TempDir(), logs: logs, subject: one}
+			b.startCloud()
+			b.startMetadata()
+			b.startDriver()
+			got := b.runSanity()
 			t.Logf("%s: %s; logs are in %s", one.Name, got, logs)
 			for _, problem := range got.problems() {
 				t.Error(problem)
 			}
-			bed.leavesNothing()
+			b.leavesNothing()
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-var _ = Describe("With the whole manager running beside somebody else who decides what is attached", func() {
+var _ = Describe("With the whole manager running beside another controller that decides what is attached", func() {
 	var storage *fake.Backend
 	var one manager
 
@@ -58,7 +58,7 @@ var _ = Describe("With the whole manager running beside somebody else who decide
 		eventuallyAttached(ctx, storage, second, pv)
 	})
 
-	It("a slow cloud holds up no worker, and wakes who waits for it", func(ctx SpecContext) {
+	It("a slow cloud holds up no worker, and wakes what waits for it", func(ctx SpecContext) {
 		one.start()
 		DeferCleanup(removeDisks)
 		release := storage.Hold()
@@ -134,7 +134,7 @@ func attachmentTo(node string, pv *corev1.PersistentVolume) *storagev1.VolumeAtt
 	}
 }
 
-// removeDisks takes the protection off volumes, which is nobody's business here.
+// removeDisks takes the protection off volumes: no controller here does so.
 func removeDisks(ctx SpecContext) {
 	volumes := &corev1.PersistentVolumeList{}
 	Expect(users.List(ctx, volumes)).To(Succeed())

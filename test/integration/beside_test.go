@@ -19,7 +19,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// binderUser is who binds in a cluster that Stowage leaves binding to.
+// binderUser is the user that binds where Stowage leaves binding to another controller.
 const binderUser = "another-binder"
 
 var _ = Describe("Beside another binder, in scope=classes", func() {

@@ -13,7 +13,7 @@ import (
 // writes are what the manager wrote to claims and volumes, refused or not.
 var writes = &counter{}
 
-// counter keeps writes, from when they begin: whoever sees what one did finds it counted.
+// counter keeps writes, from when they begin: a write whose effect is seen is counted already.
 type counter struct {
 	mu    sync.Mutex
 	begun []*write
@@ -22,8 +22,8 @@ type counter struct {
 // write is one request, by verb and path.
 type write struct {
 	what, outcome string
-	// retelling is a write that only tells anew why a claim waits.
-	retelling bool
+	// repetition is a write that only says again why a claim waits.
+	repetition bool
 }
 
 // count is a client configuration whose writes are counted.
@@ -46,7 +46,7 @@ func (c *counter) count(config *rest.Config) *rest.Config {
 }
 
 func (c *counter) begin(request *http.Request) *write {
-	begun := &write{what: request.Method + " " + request.URL.Path, outcome: "no answer", retelling: onlyConditions(request)}
+	begun := &write{what: request.Method + " " + request.URL.Path, outcome: "no answer", repetition: onlyConditions(request)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begun = append(c.begun, begun)
@@ -59,7 +59,7 @@ func (c *counter) end(begun *write, outcome string) {
 	begun.outcome = outcome
 }
 
-// onlyConditions tells whether a write changes no more of a status than its conditions.
+// onlyConditions reports whether a write changes no more of a status than its conditions.
 func onlyConditions(request *http.Request) bool {
 	if request.GetBody == nil {
 		return false
@@ -91,21 +91,21 @@ func (c *counter) total() int {
 	return len(c.begun)
 }
 
-// retold is how many writes only told anew why a claim waits.
-func (c *counter) retold() int {
+// repeated is how many writes only wrote again why a claim waits.
+func (c *counter) repeated() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	retold := 0
+	repeated := 0
 	for _, one := range c.begun {
-		if one.retelling {
-			retold++
+		if one.repetition {
+			repeated++
 		}
 	}
-	return retold
+	return repeated
 }
 
 // others is how many did not.
-func (c *counter) others() int { return c.total() - c.retold() }
+func (c *counter) others() int { return c.total() - c.repeated() }
 
 // accepted are the writes that were carried out, each as often as it was.
 func (c *counter) accepted() []string {

@@ -64,7 +64,7 @@ var _ = Describe("With the whole manager running, and the agents of several node
 		for node, room := range rooms {
 			startDiskAgent(ctx, agent{node: node, base: base}, room*gibibyte+spare)
 		}
-		// While the agents run: nobody else removes volumes.
+		// While the agents run: nothing else removes volumes.
 		DeferCleanup(removeEverything)
 		create(ctx, LocalBackend("disks", onDisks(base, storagev1.VolumeBindingImmediate)))
 		for i := range 100 {
@@ -79,7 +79,7 @@ var _ = Describe("With the whole manager running, and the agents of several node
 		Consistently(boundClaims).WithArguments(ctx).WithTimeout(time.Second).Should(Equal(37))
 	})
 
-	It("the scheduler is told what room is left, until the node or the backend is gone", func(ctx SpecContext) {
+	It("the scheduler has the room that is left, until the node or the backend is gone", func(ctx SpecContext) {
 		for _, node := range []string{"node-a", "node-b"} {
 			startDiskAgent(ctx, agent{node: node, base: base}, 300*mebibyte)
 		}
@@ -141,7 +141,7 @@ func waitingFor(ctx context.Context, what string) int {
 	return waiting
 }
 
-// eventuallyPublished expects that the scheduler is told of these nodes' room.
+// eventuallyPublished expects a CSIStorageCapacity of each of these nodes.
 func eventuallyPublished(ctx context.Context, wanted ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -43,7 +43,7 @@ func (m manager) start() (kill func()) {
 		LeaderElectionID:        "manager.stowage.dev",
 		LeaderElectionNamespace: corev1.NamespaceDefault,
 		LeaseDuration:           new(15 * time.Second),
-		RenewDeadline:           new(12 * time.Second), // who misses it ends, also on a busy machine
+		RenewDeadline:           new(12 * time.Second), // a manager that misses it ends: enough on a busy machine
 		RetryPeriod:             new(500 * time.Millisecond),
 		GracefulShutdownTimeout: new(time.Minute),
 	})

@@ -42,7 +42,7 @@ var _ = Describe("With a share of an NFS server", Ordered, func() {
 		Expect(directory).NotTo(BeADirectory())
 	})
 
-	It("a claim that asks for more than a directory can be is told", func(ctx SpecContext) {
+	It("a claim that asks for more than a directory can be gets an event", func(ctx SpecContext) {
 		claim := Claim(InClass("share"), AskingBlock())
 		create(ctx, claim)
 

@@ -35,7 +35,7 @@ var _ = Describe("With the whole manager deciding what is attached", func() {
 		claim, first, second := Claim(InClass("cloud")), Pod("first", "node-1", "data"), Pod("second", "node-2", "data")
 
 		create(ctx, first, claim)
-		Eventually(toldTo).WithArguments(ctx, "node-1").WithTimeout(soon).Should(HaveLen(1))
+		Eventually(attachedTo).WithArguments(ctx, "node-1").WithTimeout(soon).Should(HaveLen(1))
 		Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
 		pv := Volume(claim.Spec.VolumeName)
 		Expect(users.Get(ctx, client.ObjectKeyFromObject(pv), pv)).To(Succeed())
@@ -45,17 +45,17 @@ var _ = Describe("With the whole manager deciding what is attached", func() {
 		Expect(users.Delete(ctx, first, client.GracePeriodSeconds(0))).To(Succeed())
 		setInUse(ctx, "node-1")
 
-		Eventually(toldTo).WithArguments(ctx, "node-2").WithTimeout(soon).Should(HaveLen(1))
-		Expect(toldTo(ctx, "node-1")).To(BeEmpty())
+		Eventually(attachedTo).WithArguments(ctx, "node-2").WithTimeout(soon).Should(HaveLen(1))
+		Expect(attachedTo(ctx, "node-1")).To(BeEmpty())
 		Expect(storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveExactElements("gce://project/zone/node-2"))
 		Expect(users.Delete(ctx, second, client.GracePeriodSeconds(0))).To(Succeed())
-		Eventually(toldTo).WithArguments(ctx, "node-2").WithTimeout(soon).Should(BeEmpty())
+		Eventually(attachedTo).WithArguments(ctx, "node-2").WithTimeout(soon).Should(BeEmpty())
 		Eventually(storage.AttachedTo).WithArguments(pv.Spec.CSI.VolumeHandle).WithTimeout(soon).Should(BeEmpty())
 	})
 })
 
-// toldTo are the volumes that a node was told of.
-func toldTo(ctx context.Context, name string) ([]corev1.AttachedVolume, error) {
+// attachedTo returns volumesAttached of a node.
+func attachedTo(ctx context.Context, name string) ([]corev1.AttachedVolume, error) {
 	node := &corev1.Node{}
 	err := users.Get(ctx, client.ObjectKey{Name: name}, node)
 	return node.Status.VolumesAttached, err

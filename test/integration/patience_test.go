@@ -33,7 +33,7 @@ var _ = Describe("Storage that is away", Ordered, func() {
 	)
 })
 
-// awayStorage makes nothing until it is back, and counts who asks.
+// awayStorage makes nothing until it is back, and counts the calls.
 type awayStorage struct {
 	*fake.Backend
 	takes time.Duration

@@ -58,16 +58,16 @@ var _ = Describe("With a full disk", func() {
 
 		news := 0
 		for _, claim := range claims {
-			told := claim.ResourceVersion
+			before := claim.ResourceVersion
 			Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
-			if claim.ResourceVersion != told {
+			if claim.ResourceVersion != before {
 				news++
 			}
 			Expect(notesOf(ctx, claim, "ProvisioningFailed")).To(HaveLen(1), claim.Name)
 		}
-		asked, err := askedFor(ctx)
+		request, err := askedFor(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(news).To(BeNumerically("<=", asked), "only the claims that found room have something to say")
+		Expect(news).To(BeNumerically("<=", request), "only the claims that found room have something to say")
 	})
 })
 
@@ -124,7 +124,7 @@ func refuse(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	return users.Status().Patch(ctx, volume, client.MergeFrom(before))
 }
 
-// notesOf returns the notes of the events with a reason that tell of a claim, one for each
+// notesOf returns the notes of the events with a reason that name a claim, one for each
 // time that it was sent.
 func notesOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, reason string) []string {
 	GinkgoHelper()

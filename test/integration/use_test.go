@@ -23,7 +23,7 @@ var _ = Describe("With the whole manager running, while pods come and go", Order
 		DeferCleanup(removeEverything)
 	})
 
-	It("a bound claim tells whether one uses it", func(ctx SpecContext) {
+	It("a bound claim reports whether one uses it", func(ctx SpecContext) {
 		claim, pod := Claim(), Pod("user", "", "data")
 		create(ctx, Volume("v"), claim)
 		eventuallyWaits(ctx, claim, "NoPodsUsingPVC")

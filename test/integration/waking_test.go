@@ -68,7 +68,7 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		eventuallyBound(ctx, second)
 	})
 
-	It("a bound claim takes its volume back when somebody unties it, before a stranger can", func(ctx SpecContext) {
+	It("a bound claim takes its volume back when another client unties it, before another claim can", func(ctx SpecContext) {
 		claim, pv, stranger := Claim(), Volume("v"), Claim(ClaimNamed("stranger"))
 		create(ctx, pv, claim)
 		eventuallyBound(ctx, claim)
@@ -110,7 +110,7 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		eventuallyBound(ctx, claim)
 	})
 
-	It("a claim that names a volume is told when that appears and is too small", func(ctx SpecContext) {
+	It("a claim that names a volume gets an event when that appears and is too small", func(ctx SpecContext) {
 		claim := Claim(AskingFor("late"), Asking("10Gi"))
 		create(ctx, claim)
 		eventuallyWaits(ctx, claim, "VolumeNotFound")
@@ -145,7 +145,7 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		eventuallyWaits(ctx, without, "NoMatchingVolume")
 	})
 
-	It("a backend that hangs holds up nobody else, and is waited for no longer than it takes", func(ctx SpecContext) {
+	It("a backend that hangs holds up no other, and is waited for no longer than it takes", func(ctx SpecContext) {
 		const many = 50
 		release := storage.Hold()
 		create(ctx, LocalBackend("disks"))
@@ -221,13 +221,13 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 			eventuallyBound(ctx, claim)
 			Expect(claim.Spec.VolumeName).To(Equal(name("volume", i)))
 		}
-		// Where it takes long, those that wait yet tell what has come meanwhile: after more
+		// Where it takes long, those that wait yet report what has come meanwhile: after more
 		// than three seconds, of so many, and then once in a second at most.
-		Expect(writes.retold()).To(BeNumerically("<=", pairs*int(max(0, time.Since(begun)-2*time.Second)/time.Second)), writes.suspects)
+		Expect(writes.repeated()).To(BeNumerically("<=", pairs*int(max(0, time.Since(begun)-2*time.Second)/time.Second)), writes.suspects)
 		Consistently(writes.others).WithTimeout(time.Second).Should(Equal(4*pairs), writes.suspects)
 	})
 
-	It("a claim that waits tells of a volume that came and is too small", func(ctx SpecContext) {
+	It("a claim that waits reports a volume that came and is too small", func(ctx SpecContext) {
 		claim := Claim(Asking("5Gi"))
 		create(ctx, claim)
 		eventuallyWaits(ctx, claim, "NoMatchingVolume")

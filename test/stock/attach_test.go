@@ -24,7 +24,7 @@ var _ = Describe("A disk that pods use", func() {
 		create(ctx, claim, pod)
 		tidy(pod, claim)
 		pv = eventuallyBound(ctx, claim)
-		eventuallyToldTo(ctx, "small", pv)
+		eventuallyAttachedTo(ctx, "small", pv)
 		Expect(world.attachedTo(ctx, pv.Name)).To(HaveExactElements("small"))
 	})
 
@@ -38,7 +38,7 @@ var _ = Describe("A disk that pods use", func() {
 
 		setInUse(ctx, "small")
 
-		eventuallyToldTo(ctx, "large", pv)
+		eventuallyAttachedTo(ctx, "large", pv)
 		Expect(world.attachedTo(ctx, pv.Name)).To(HaveExactElements("large"))
 		remove(ctx, second)
 		Eventually(world.attachedTo).WithArguments(ctx, pv.Name).Should(BeEmpty())
@@ -70,7 +70,7 @@ var _ = Describe("A disk that pods use", func() {
 
 		Expect(world.manager.Start()).To(Succeed())
 
-		eventuallyToldTo(ctx, "large", pv)
+		eventuallyAttachedTo(ctx, "large", pv)
 		Expect(world.attachedTo(ctx, pv.Name)).To(HaveExactElements("large"))
 	})
 
@@ -90,14 +90,14 @@ var _ = Describe("A disk that pods use", func() {
 
 		setReady(ctx, "small", corev1.ConditionUnknown)
 
-		eventuallyToldTo(ctx, "large", pv)
+		eventuallyAttachedTo(ctx, "large", pv)
 		Expect(world.attachedTo(ctx, pv.Name)).To(HaveExactElements("large"))
 	})
 })
 
-// eventuallyToldTo waits until a node has been told that it can use a volume, and that
-// it is attached has been recorded.
-func eventuallyToldTo(ctx context.Context, name string, pv *corev1.PersistentVolume) {
+// eventuallyAttachedTo waits until a volume is in volumesAttached of a node, and its
+// attachment is recorded.
+func eventuallyAttachedTo(ctx context.Context, name string, pv *corev1.PersistentVolume) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		node := &corev1.Node{}
@@ -116,7 +116,7 @@ func attachmentOf(pv *corev1.PersistentVolume, node string) *storagev1.VolumeAtt
 	}}
 }
 
-// setOutOfService does what somebody does who made sure that a node's machine is off.
+// setOutOfService does what an administrator does once a node's machine is off for sure.
 func setOutOfService(ctx context.Context, name string, is bool) {
 	GinkgoHelper()
 	node := &corev1.Node{}

@@ -19,7 +19,7 @@ func create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// remove deletes objects, pods at once: nobody runs them.
+// remove deletes objects, pods at once: no kubelet runs them.
 func remove(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -87,8 +87,8 @@ func reasons(ctx context.Context, object client.Object) []string {
 	return slices.Compact(found)
 }
 
-// told are the messages of the events about an object.
-func told(ctx context.Context, object client.Object) (found []string) {
+// messages are those of the events about an object.
+func messages(ctx context.Context, object client.Object) (found []string) {
 	GinkgoHelper()
 	for _, event := range eventsOf(ctx, object) {
 		found = append(found, event.Message)

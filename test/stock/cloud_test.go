@@ -60,21 +60,21 @@ func (s *stowage) attachedTo(ctx context.Context, disk string) []string {
 // slow makes the cloud's operations take so long.
 func (s *stowage) slow(ctx context.Context, latency string) {
 	GinkgoHelper()
-	s.tell(ctx, http.MethodPut, "latency", `{"operation":"`+latency+`","answer":"0s"}`)
+	s.configure(ctx, http.MethodPut, "latency", `{"operation":"`+latency+`","answer":"0s"}`)
 }
 
-// fault makes calls go wrong, as gce-mock --help tells; well takes all faults away.
+// fault makes calls go wrong, as gce-mock --help says; well takes all faults away.
 func (s *stowage) fault(ctx context.Context, fault string) {
 	GinkgoHelper()
-	s.tell(ctx, http.MethodPost, "faults", fault)
+	s.configure(ctx, http.MethodPost, "faults", fault)
 }
 
 func (s *stowage) well(ctx context.Context) {
 	GinkgoHelper()
-	s.tell(ctx, http.MethodDelete, "faults", "")
+	s.configure(ctx, http.MethodDelete, "faults", "")
 }
 
-func (s *stowage) tell(ctx context.Context, method, what, body string) {
+func (s *stowage) configure(ctx context.Context, method, what, body string) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, method, s.cloud+"/_mock/"+what, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
@@ -84,7 +84,7 @@ func (s *stowage) tell(ctx context.Context, method, what, body string) {
 	Expect(response).To(HaveHTTPStatus(http.StatusOK))
 }
 
-// isUsableOn tells whether pods on a node can have a volume.
+// isUsableOn reports whether pods on a node can have a volume.
 func isUsableOn(pv *corev1.PersistentVolume, name string) bool {
 	GinkgoHelper()
 	node := &corev1.Node{}

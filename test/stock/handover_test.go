@@ -89,7 +89,7 @@ func settle(ctx context.Context) settled {
 	inUse := []*corev1.PersistentVolume{eventuallyBound(ctx, s.dynamic[0]), eventuallyBound(ctx, s.theirs)}
 	attachForeign(ctx, attachmentOf(inUse[1], "small"))
 	for _, pv := range inUse {
-		eventuallyToldTo(ctx, "small", pv)
+		eventuallyAttachedTo(ctx, "small", pv)
 	}
 	setInUse(ctx, "small", inUse...)
 	for _, claim := range s.claims {
@@ -148,7 +148,7 @@ func newcomersWork(ctx context.Context, name string) {
 	eventuallyPlaced(ctx, pod)
 	eventuallyBound(ctx, wanted)
 	volumes := []*corev1.PersistentVolume{eventuallyBound(ctx, now), eventuallyBound(ctx, local), eventuallyBound(ctx, disk)}
-	eventuallyToldTo(ctx, "large", volumes[2])
+	eventuallyAttachedTo(ctx, "large", volumes[2])
 
 	remove(ctx, pod, wanted, now, local, disk)
 

@@ -57,7 +57,7 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 		})
 	}
 
-	It("is not placed where the disk has no room, as CSIStorageCapacity tells", func(ctx SpecContext) {
+	It("is not placed where the disk has no room, as CSIStorageCapacity says", func(ctx SpecContext) {
 		claim := Claim(ClaimNamed("large"), InClass(disks), Asking("200Mi"))
 		pod := Pod("large", "", claim.Name)
 		create(ctx, claim, pod)
@@ -115,7 +115,7 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 			Expect(eventuallyPlaced(ctx, pod)).To(BeElementOf(within[zone]))
 			pv := eventuallyBound(ctx, claim)
 
-			Expect(told(ctx, claim)).NotTo(ContainElement(ContainSubstring("is asked for another node")))
+			Expect(messages(ctx, claim)).NotTo(ContainElement(ContainSubstring("is asked for another node")))
 			remove(ctx, pod, claim)
 			for _, object := range []client.Object{pod, claim, pv} {
 				eventuallyGone(ctx, object)
@@ -123,7 +123,7 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 		}
 	})
 
-	It("goes back to the scheduler, and is told why, where a class says nothing of the cloud's zones", func(ctx SpecContext) {
+	It("goes back to the scheduler, with an event that says why, where a class says nothing of the cloud's zones", func(ctx SpecContext) {
 		object := world.inZones("near", zoneB)
 		create(ctx, object)
 		tidy(object)
@@ -134,7 +134,7 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 		create(ctx, claim, pod)
 		tidy(pod, claim, class)
 
-		Eventually(told).WithArguments(ctx, claim).Should(ContainElement(And(
+		Eventually(messages).WithArguments(ctx, claim).Should(ContainElement(And(
 			ContainSubstring("node small is in zone europe-west3-a, and backend near makes disks in europe-west3-b only"),
 			ContainSubstring("allowedTopologies"), ContainSubstring("the scheduler is asked for another node"))))
 		setZones(ctx, object, zoneA, zoneB)

@@ -19,7 +19,7 @@ var _ = Describe("A volume whose claim is deleted", func() {
 		tidy(pod, claim)
 		eventuallyPlaced(ctx, pod)
 		pv := eventuallyBound(ctx, claim)
-		eventuallyToldTo(ctx, pod.Spec.NodeName, pv)
+		eventuallyAttachedTo(ctx, pod.Spec.NodeName, pv)
 
 		remove(ctx, claim)
 		Consistently(func(g Gomega) {

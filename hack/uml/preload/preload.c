@@ -29,7 +29,7 @@ typedef int (*settime_call)(timer_t, int, const struct itimerspec *, struct itim
 
 static ptrace_call next;
 
-// What was read of processes that haven't run since, each at a place told by its pid. Only
+// What was read of processes that haven't run since, each at an index that its pid gives. Only
 // one thread of a guest's kernel traces.
 static struct known {
 	pid_t pid;

@@ -1,5 +1,5 @@
 // Package persistentvolume stands in for upstream's package of that name in its
-// integration stories: the same constructor and the same parameters, but the
+// integration tests: the same constructor and the same parameters, but the
 // controller is Stowage's manager, a process of its own, with --scope=cluster.
 //
 // Volume plug-ins, which upstream's controller calls, are called by a provisioner
@@ -25,7 +25,6 @@ import (
 	"k8s.io/kubernetes/pkg/volume"
 )
 
-// namespace has the manager's lease.
 const namespace = "stowage-system"
 
 // ControllerParameters are upstream's. The informers and the period are not used: the
@@ -44,36 +43,35 @@ type ControllerParameters struct {
 
 // PersistentVolumeController is a manager that can be run.
 type PersistentVolumeController struct {
-	story       string
+	name        string
 	proxy       *proxy
 	kubeconfig  string
 	provisioner *provisioner
 	fail        func(format string, arguments ...any)
 }
 
-// controllers counts those of one process, for the names of their files.
 var controllers atomic.Int32
 
-// test is what a story's context is, besides a context.
-type test interface {
+// testContext is what a test's context is, besides a context.
+type testContext interface {
 	Name() string
 	Errorf(format string, arguments ...any)
 }
 
-// NewController installs Stowage's CRDs. The context is the story's.
+// NewController installs Stowage's CRDs. The context is the test's.
 func NewController(ctx context.Context, parameters ControllerParameters) (*PersistentVolumeController, error) {
-	story, ok := ctx.(test)
+	of, ok := ctx.(testContext)
 	if !ok {
-		return nil, fmt.Errorf("the context of a story is its test, not a %T", ctx)
+		return nil, fmt.Errorf("the context of a test is its test, not a %T", ctx)
 	}
 	proxy, err := serve(parameters.KubeClient)
 	if err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("%s-%d", strings.NewReplacer("/", "_", " ", "_").Replace(story.Name()), controllers.Add(1))
+	name := fmt.Sprintf("%s-%d", strings.NewReplacer("/", "_", " ", "_").Replace(of.Name()), controllers.Add(1))
 	c := &PersistentVolumeController{
-		story: name, proxy: proxy, kubeconfig: filepath.Join(os.Getenv("STOWAGE_LOGS"), name+".kubeconfig"),
-		provisioner: newProvisioner(parameters), fail: story.Errorf,
+		name: name, proxy: proxy, kubeconfig: filepath.Join(os.Getenv("STOWAGE_LOGS"), name+".kubeconfig"),
+		provisioner: newProvisioner(parameters), fail: of.Errorf,
 	}
 	if err := os.WriteFile(c.kubeconfig, proxy.kubeconfig(), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the manager's kubeconfig: %w", err)
@@ -103,8 +101,8 @@ func (c *PersistentVolumeController) install(ctx context.Context, client clients
 	return nil
 }
 
-// Run runs the manager, and the provisioner, until the story is over. A manager that
-// ends before that fails the story.
+// Run runs the manager, and the provisioner, until the test is over. A manager that
+// ends before that fails the test.
 func (c *PersistentVolumeController) Run(ctx context.Context) {
 	defer c.proxy.close()
 	provisioned := make(chan struct{})

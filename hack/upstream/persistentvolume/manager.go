@@ -11,11 +11,11 @@ import (
 )
 
 // runManager runs bin/manager until the context ends, and kills it then. Its life is
-// tied to this thread's, so that a story that is killed leaves no manager.
+// tied to this thread's, so that a test that is killed leaves no manager.
 func (c *PersistentVolumeController) runManager(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	log, err := os.Create(filepath.Join(os.Getenv("STOWAGE_LOGS"), c.story+"-manager.log"))
+	log, err := os.Create(filepath.Join(os.Getenv("STOWAGE_LOGS"), c.name+"-manager.log"))
 	if err != nil {
 		return fmt.Errorf("making the manager's log: %w", err)
 	}

@@ -20,11 +20,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// lookInterval is how often the provisioner reads all claims and volumes.
-const lookInterval = 100 * time.Millisecond
+const syncInterval = 100 * time.Millisecond
 
 // provisioner is an external provisioner, as sig-storage-lib's is, that makes volumes
-// with the story's own plug-ins: for claims whose storage-provisioner annotation names
+// with the test's own plug-ins: for claims whose storage-provisioner annotation names
 // one. It deletes released volumes of its own, and no others.
 type provisioner struct {
 	client  clientset.Interface
@@ -50,7 +49,7 @@ func (p *provisioner) run(ctx context.Context) {
 	if len(p.plugins) == 0 {
 		return
 	}
-	ticker := time.NewTicker(lookInterval)
+	ticker := time.NewTicker(syncInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -58,13 +57,13 @@ func (p *provisioner) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if err := p.look(ctx); err != nil && ctx.Err() == nil {
+		if err := p.sync(ctx); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "external provisioner")
 		}
 	}
 }
 
-func (p *provisioner) look(ctx context.Context) error {
+func (p *provisioner) sync(ctx context.Context) error {
 	claims, err := p.client.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("listing claims: %w", err)

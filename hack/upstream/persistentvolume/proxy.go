@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// proxy lets another process reach the API server of a story as the client that the
-// story gave its controller: a client doesn't reveal how it signs in.
+// proxy lets another process reach the API server of a test as the client that the
+// test gave its controller: a client doesn't reveal how it signs in.
 type proxy struct {
 	address string
 	server  *http.Server
@@ -21,7 +21,7 @@ type proxy struct {
 func serve(client clientset.Interface) (*proxy, error) {
 	api, ok := client.CoreV1().RESTClient().(*rest.RESTClient)
 	if !ok {
-		return nil, errors.New("the story's client reaches no API server")
+		return nil, errors.New("the test's client reaches no API server")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,13 +43,13 @@ func serve(client clientset.Interface) (*proxy, error) {
 	return &proxy{listener.Addr().String(), server}, nil
 }
 
-func (p *proxy) close() { _ = p.server.Close() } // the story is over
+func (p *proxy) close() { _ = p.server.Close() } // the test is over
 
 func (p *proxy) kubeconfig() []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
-current-context: story
-clusters: [{name: story, cluster: {server: "http://%s"}}]
-contexts: [{name: story, context: {cluster: story}}]
+current-context: test
+clusters: [{name: test, cluster: {server: "http://%s"}}]
+contexts: [{name: test, context: {cluster: test}}]
 `, p.address)
 }

@@ -1,4 +1,4 @@
-// Package util stands in for upstream's package of that name in its integration stories:
+// Package util stands in for upstream's package of that name in its integration tests:
 // the same scheduler, but an API server that serves custom resources, too, which
 // Stowage's are.
 package util
@@ -37,7 +37,7 @@ func InitTestAPIServer(t *testing.T, prefix string, _ admission.Interface) *Test
 			server.TearDownFn()
 		},
 	}
-	made.NS = framework.CreateNamespaceOrDie(made.ClientSet, prefix+"story", t)
+	made.NS = framework.CreateNamespaceOrDie(made.ClientSet, prefix+"test", t)
 	t.Cleanup(func() { util.CleanupTest(t, made) })
 	return made
 }

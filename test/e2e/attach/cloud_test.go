@@ -80,11 +80,13 @@ func (c *cloud) journal() (string, error) {
 
 // fault makes calls of a method go wrong: see gce-mock --help.
 func (c *cloud) fault(ctx context.Context, fault string) error {
-	return c.tell(ctx, http.MethodPost, "faults", fault)
+	return c.configure(ctx, http.MethodPost, "faults", fault)
 }
 
 // well takes all faults away.
-func (c *cloud) well(ctx context.Context) error { return c.tell(ctx, http.MethodDelete, "faults", "") }
+func (c *cloud) well(ctx context.Context) error {
+	return c.configure(ctx, http.MethodDelete, "faults", "")
+}
 
 // slow makes operations take so long.
 func (c *cloud) slow(ctx context.Context, latency time.Duration) error {
@@ -92,10 +94,10 @@ func (c *cloud) slow(ctx context.Context, latency time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return c.tell(ctx, http.MethodPut, "latency", string(body))
+	return c.configure(ctx, http.MethodPut, "latency", string(body))
 }
 
-func (c *cloud) tell(ctx context.Context, method, what, body string) error {
+func (c *cloud) configure(ctx context.Context, method, what, body string) error {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+address+"/_mock/"+what, bytes.NewBufferString(body))
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func agentKilled(s *spec) {
 	})
 	var mounts []string
 	scenario.Step("it is killed while the disk is mounted, and the pod goes on", func() error {
-		return errors.Join(s.nodes[1].Ask(s.ctx, "Files.Mounts", guest.AgentRoot, &mounts), kill(),
+		return errors.Join(s.nodes[1].Call(s.ctx, "Files.Mounts", guest.AgentRoot, &mounts), kill(),
 			s.writes(pod, s.data, "alone"), s.finds(pod, s.data, "alone"))
 	})
 	scenario.Step("it is started again, and the mounts are the same", func() error {

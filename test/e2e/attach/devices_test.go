@@ -16,26 +16,26 @@ type Devices struct{}
 type Block struct{ Path, Content string }
 
 // Write writes it, and sees to it that it is stored.
-func (Devices) Write(asked Block, _ *guest.Nothing) error {
-	device, err := os.OpenFile(asked.Path, os.O_WRONLY, 0)
+func (Devices) Write(request Block, _ *guest.Nothing) error {
+	device, err := os.OpenFile(request.Path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	if _, err := device.WriteString(asked.Content); err != nil {
+	if _, err := device.WriteString(request.Content); err != nil {
 		return err
 	}
 	return device.Sync()
 }
 
 // Read reads as many bytes as the text has.
-func (Devices) Read(asked Block, content *string) error {
-	device, err := os.Open(asked.Path)
+func (Devices) Read(request Block, content *string) error {
+	device, err := os.Open(request.Path)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	text := make([]byte, len(asked.Content))
+	text := make([]byte, len(request.Content))
 	_, err = io.ReadFull(device, text)
 	*content = string(text)
 	return err

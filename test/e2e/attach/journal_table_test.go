@@ -34,7 +34,7 @@ func TestTheJournalTellsOfTwoWriters(t *testing.T) {
 	}
 }
 
-func TestTheLogTellsWhoAskedForWhatAnotherHas(t *testing.T) {
+func TestARefusedAttachNamesTheInstanceThatHasTheDisk(t *testing.T) {
 	const call = `{"method":"instances.attachDisk","path":"/compute/v1/projects/p/zones/z/instances/a/attachDisk","error":"`
 	const inUse = "400 resourceInUseByAnotherResource: The disk resource 'd' is already being used by 'projects/p/zones/z/instances/"
 	for name, c := range map[string]struct{ log, want string }{

@@ -80,7 +80,7 @@ func neverTried(log string) error {
 		}
 	}
 	if answers == 0 {
-		return fmt.Errorf("%s tells of no attachment", path.Base(log))
+		return fmt.Errorf("%s has no attachment", path.Base(log))
 	}
 	if len(tried) > 0 {
 		return errors.New(strings.Join(tried, "; "))

@@ -37,7 +37,7 @@ func left(s *spec) {
 		}
 		attachments, err := neverTwice(strings.Join(append(s.cloud.journals, journal), ""))
 		if err == nil && attachments == 0 {
-			err = errors.New("it tells of no attachment")
+			err = errors.New("it has no attachment")
 		}
 		return err
 	})

@@ -65,7 +65,7 @@ func moved(s *spec) {
 
 func (s *spec) hasFileSystem(pod *corev1.Pod, kind string) error {
 	var mounts []string
-	if err := s.stowage.NodeOf(pod).Ask(s.ctx, "Files.Mounts", guest.AgentRoot, &mounts); err != nil {
+	if err := s.stowage.NodeOf(pod).Call(s.ctx, "Files.Mounts", guest.AgentRoot, &mounts); err != nil {
 		return err
 	}
 	for _, mount := range mounts {

@@ -41,12 +41,12 @@ func deviceOf(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string {
 }
 
 func (s *spec) writesDevice(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, text string) error {
-	return s.stowage.NodeOf(pod).Ask(s.ctx, "Devices.Write", Block{Path: deviceOf(pod, claim), Content: text}, &guest.Nothing{})
+	return s.stowage.NodeOf(pod).Call(s.ctx, "Devices.Write", Block{Path: deviceOf(pod, claim), Content: text}, &guest.Nothing{})
 }
 
 func (s *spec) readsDevice(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, want string) error {
 	var got string
-	err := s.stowage.NodeOf(pod).Ask(s.ctx, "Devices.Read", Block{Path: deviceOf(pod, claim), Content: want}, &got)
+	err := s.stowage.NodeOf(pod).Call(s.ctx, "Devices.Read", Block{Path: deviceOf(pod, claim), Content: want}, &got)
 	if err == nil && got != want {
 		err = fmt.Errorf("it reads %q, not %q", got, want)
 	}
@@ -93,7 +93,7 @@ func grown(s *spec) {
 	scenario.Soon(s.ctx, "the claim has the new size", func() error { return s.hasCapacity("12Gi") })
 	scenario.Step("and so has the file system", func() error {
 		var size int64
-		err := s.nodes[2].Ask(s.ctx, "Devices.Capacity", inClaim(after, s.data), &size)
+		err := s.nodes[2].Call(s.ctx, "Devices.Capacity", inClaim(after, s.data), &size)
 		if err == nil && size < 11*gibibyte {
 			err = fmt.Errorf("it can hold %d bytes", size)
 		}

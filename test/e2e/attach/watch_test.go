@@ -26,8 +26,8 @@ type watcher struct {
 	images string
 
 	mutex sync.Mutex
-	// looks is how often it looked, and most is how many disks it saw at once.
-	looks, most int
+	// inspections is how often it looked, and most is how many disks it saw at once.
+	inspections, most int
 	// twice is what it must never see.
 	twice []string
 }
@@ -43,15 +43,15 @@ func watch(ctx context.Context, images string) *watcher {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				w.look()
+				w.inspect()
 			}
 		}
 	}()
 	return w
 }
 
-// look looks once. All processes of a guest are one group.
-func (w *watcher) look() {
+// inspect looks once. All processes of a guest are one group.
+func (w *watcher) inspect() {
 	writers := map[string][]int{}
 	programs, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is well-formed
 	for _, program := range programs {
@@ -110,7 +110,7 @@ func isForWriting(descriptor string) bool {
 func (w *watcher) note(writers map[string][]int) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.looks++
+	w.inspections++
 	w.most = max(w.most, len(writers))
 	for image, groups := range writers {
 		if len(groups) > 1 {
@@ -128,7 +128,7 @@ func (w *watcher) verdict() error {
 	case len(w.twice) > 0:
 		return fmt.Errorf("two guests could write to one disk: %s", strings.Join(w.twice, "; "))
 	case w.most == 0:
-		return fmt.Errorf("in %d looks no guest had any disk: the watcher sees nothing", w.looks)
+		return fmt.Errorf("in %d looks no guest had any disk: the watcher sees nothing", w.inspections)
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ const (
 	inTreeDriver = "pd.csi.storage.gke.io"
 )
 
-// attachments: whoever decides what is attached, nodes are told of volumes by the names by
-// which kubelets know them, of those of in-tree types, too, until kubelets let go.
+// attachments: volumesAttached has the names by which kubelets know volumes, those of in-tree
+// types, too, until kubelets no longer use them, whichever controller decides what is attached.
 func attachments(n *namespace) {
 	claim := n.claim(disks, "16Mi")
 	pod := n.pod("ours", on(node1), with(data))
@@ -35,7 +35,7 @@ func attachments(n *namespace) {
 			return err
 		}
 		handle = volume.Spec.CSI.VolumeHandle
-		return n.soon(func() error { return n.isToldAndUsed(stowagev1alpha1.GCEDriver, handle) })
+		return n.soon(func() error { return n.isAttachedAndUsed(stowagev1alpha1.GCEDriver, handle) })
 	})
 	scenario.Step("it goes", func() error { return n.remove(pod) })
 	n.Soon("and nothing of that is left", func() error { return n.isForgotten(stowagev1alpha1.GCEDriver, handle) })
@@ -43,7 +43,7 @@ func attachments(n *namespace) {
 }
 
 // inTree is about a volume of which the kubelet believes that another driver has it,
-// which isn't there: the story plays its attacher.
+// which isn't there: the spec plays its attacher.
 func (n *namespace) inTree() {
 	volume := fixture.Volume(inTreeDisk, fixture.OfClass(inTreeDisk))
 	volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: inTreeDisk}}
@@ -52,7 +52,7 @@ func (n *namespace) inTree() {
 	pod := n.pod(inTreeDisk, on(node1), with(inTreeDisk))
 	scenario.Step("a pod has a disk of an in-tree type", func() error { return n.create(volume, claim, pod) })
 	n.Soon("there is an attachment for the driver that took its place", func() error { return n.attach(inTreeDriver, inTreeHandle) })
-	n.Soon("once it is attached, volumesAttached and volumesInUse have it", func() error { return n.isToldAndUsed(inTreeDriver, inTreeHandle) })
+	n.Soon("once it is attached, volumesAttached and volumesInUse have it", func() error { return n.isAttachedAndUsed(inTreeDriver, inTreeHandle) })
 	scenario.Step("the pod goes", func() error { return n.remove(pod) })
 	n.Soon("and nothing of that is left", func() error { return n.isForgotten(inTreeDriver, inTreeHandle) })
 	scenario.Step("claim and volume go", func() error { return n.remove(claim, volume) })
@@ -79,34 +79,35 @@ func (n *namespace) attach(driver, handle string) error {
 	return n.cluster.Client.Status().Patch(n.ctx, attachment, client.MergeFrom(before))
 }
 
-// isToldAndUsed says whether a volume is attached to node1, which was told, and uses it.
-func (n *namespace) isToldAndUsed(driver, handle string) error {
+// isAttachedAndUsed reports whether a volume is attached to node1, is in its volumesAttached,
+// and is used there.
+func (n *namespace) isAttachedAndUsed(driver, handle string) error {
 	attachment, err := n.attachmentTo(driver, handle)
 	if err == nil && !attachment.Status.Attached {
 		err = fmt.Errorf("attachment %s: %+v", attachment.Name, attachment.Status)
 	}
-	told, used, unread := n.knownTo(node1, driver, handle)
-	if unread == nil && (len(told) != 1 || told[0].DevicePath != "" || !used) {
-		unread = fmt.Errorf("node1 is told of %+v, uses it: %t", told, used)
+	attached, used, unread := n.knownTo(node1, driver, handle)
+	if unread == nil && (len(attached) != 1 || attached[0].DevicePath != "" || !used) {
+		unread = fmt.Errorf("volumesAttached of node1 has %+v, uses it: %t", attached, used)
 	}
 	return errors.Join(err, unread)
 }
 
-// isForgotten says whether nobody knows of a volume on node1 any more.
+// isForgotten reports whether no object has a volume on node1 any more.
 func (n *namespace) isForgotten(driver, handle string) error {
 	if attachment, err := n.attachmentTo(driver, handle); client.IgnoreNotFound(err) != nil || err == nil {
 		return errors.Join(err, fmt.Errorf("attachment %s is there", attachment.Name))
 	}
-	told, used, err := n.knownTo(node1, driver, handle)
-	if err == nil && (len(told) > 0 || used) {
-		err = fmt.Errorf("node1 is told of %+v, uses it: %t", told, used)
+	attached, used, err := n.knownTo(node1, driver, handle)
+	if err == nil && (len(attached) > 0 || used) {
+		err = fmt.Errorf("volumesAttached of node1 has %+v, uses it: %t", attached, used)
 	}
 	return err
 }
 
-// knownTo is what a node is told of a volume, and whether its kubelet says that it uses
-// it.
-func (n *namespace) knownTo(name, driver, handle string) (told []corev1.AttachedVolume, used bool, err error) {
+// knownTo returns what volumesAttached of a node has of a volume, and whether its kubelet
+// reports that it uses it.
+func (n *namespace) knownTo(name, driver, handle string) (attached []corev1.AttachedVolume, used bool, err error) {
 	node := &corev1.Node{}
 	node.Name = name
 	if err := n.get(node); err != nil {
@@ -115,8 +116,8 @@ func (n *namespace) knownTo(name, driver, handle string) (told []corev1.Attached
 	unique := corev1.UniqueVolumeName("kubernetes.io/csi/" + driver + "^" + handle)
 	for _, one := range node.Status.VolumesAttached {
 		if one.Name == unique {
-			told = append(told, one)
+			attached = append(attached, one)
 		}
 	}
-	return told, slices.Contains(node.Status.VolumesInUse, unique), nil
+	return attached, slices.Contains(node.Status.VolumesInUse, unique), nil
 }

@@ -36,7 +36,7 @@ func (n *namespace) grow(claim *corev1.PersistentVolumeClaim, size string) error
 	return n.change(claim, func() { claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size) })
 }
 
-// hasGrown says whether claim and volume have a size, with nothing left to be done.
+// hasGrown reports whether claim and volume have a size, with nothing left to be done.
 func (n *namespace) hasGrown(claim *corev1.PersistentVolumeClaim, size string) error {
 	volume, err := n.volume(claim)
 	if err != nil {

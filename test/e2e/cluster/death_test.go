@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
 
-// died: a node is gone without a warning, and somebody says that it is off. What can
-// leave it does so, what lies on its disk comes back with it.
+// died: a node is gone without a warning, and an administrator marks it as off. Volumes that
+// can leave it do so, those on its disk come back with it.
 func died(n *namespace) {
 	away := []*mover{n.mover(disks, node1), n.mover(shared, node1)}
 	stays := []*mover{n.mover(images, node1), n.mover(directories, node1)}
@@ -27,7 +27,7 @@ func died(n *namespace) {
 		}
 		return nil
 	})
-	scenario.Step("while nobody says that it is off, its disk stays attached to it", func() error { return n.isAttachedTo(away[0].claim, node1) })
+	scenario.Step("until it is out of service, its disk stays attached to it", func() error { return n.isAttachedTo(away[0].claim, node1) })
 	scenario.Step("an administrator puts it out of service", func() error {
 		_, err := n.cluster.Kubectl(n.ctx, "", "taint", "nodes", node1, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute")
 		return err
@@ -73,7 +73,7 @@ func (n *namespace) boots(name string) {
 	})
 }
 
-// nothingIsOn says whether the story has neither pods nor attachments on a node, and its
+// nothingIsOn reports whether the spec has neither pods nor attachments on a node, and its
 // volumesAttached is empty.
 func (n *namespace) nothingIsOn(name string) func() error {
 	return func() error {
@@ -92,8 +92,8 @@ func (n *namespace) nothingIsOn(name string) func() error {
 				return fmt.Errorf("attachment %s is to %s", attachment.Name, name)
 			}
 		}
-		if told := node.Status.VolumesAttached; len(told) > 0 {
-			return fmt.Errorf("%s is told of %v", name, told)
+		if attached := node.Status.VolumesAttached; len(attached) > 0 {
+			return fmt.Errorf("volumesAttached of %s has %v", name, attached)
 		}
 		return nil
 	}

@@ -57,7 +57,7 @@ func (n *namespace) handTo(overlay string) {
 	}
 }
 
-// onlyManagersOf says whether no manager is left that was started otherwise.
+// onlyManagersOf reports whether no manager is left that was started otherwise.
 func (n *namespace) onlyManagersOf(overlay string) error {
 	scope := map[string]string{kube.BesideIt: "--scope=classes", kube.InsteadOfIt: "--scope=cluster"}[overlay]
 	all := &corev1.PodList{}
@@ -98,11 +98,11 @@ func (n *namespace) watched(classes ...string) *watched {
 	scenario.Step("pods on both guests write to volumes of each kind", func() error {
 		return atOnce(w.writers, (*writers).start)
 	})
-	scenario.Step("a monitored looks at claims, volumes, attachments and mounts", w.look)
+	scenario.Step("a monitor watches claims, volumes, attachments and mounts", w.begin)
 	return w
 }
 
-func (w *watched) look() error {
+func (w *watched) begin() error {
 	watching, err := client.NewWithWatch(w.cluster.Config, client.Options{Scheme: w.cluster.Client.Scheme()})
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (w *watched) look() error {
 	return err
 }
 
-// isTheirs says whether something is to stay as it is: claims of other pods aren't.
+// isTheirs reports whether something is to stay as it is: claims of other pods aren't.
 func (w *watched) isTheirs(object client.Object) bool {
 	claim, is := object.(*corev1.PersistentVolumeClaim)
 	if !is {

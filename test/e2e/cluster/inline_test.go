@@ -18,7 +18,7 @@ const inlineDir = ".stowage-inline"
 // inline: a pod that names a backend itself has a folder of its own on the share, which
 // goes with it.
 func inline(n *namespace) {
-	pod := n.pod("owner", on(node1), asSomebody, func(spec *corev1.PodSpec) {
+	pod := n.pod("owner", on(node1), asUser, func(spec *corev1.PodSpec) {
 		spec.Volumes = []corev1.Volume{{Name: data, VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
 			Driver: stowagev1alpha1.NFSDriver, VolumeAttributes: map[string]string{stowagev1alpha1.BackendParameter: shared},
 		}}}}

@@ -24,7 +24,7 @@ func left(n *namespace) {
 	if err := n.noFailures(); err != nil {
 		Fail(err.Error())
 	}
-	n.Soon("no namespace of a story is left", n.noNamespaces)
+	n.Soon("no namespace of a spec is left", n.noNamespaces)
 	n.Soon("no volume, local volume nor attachment is left", n.noObjects)
 	scenario.Step("no disk in a cloud", func() error { return errors.Join(n.noDisks(n.cluster.Cloud), n.noDisks(n.cluster.MachinesCloud)) })
 	scenario.Step("no directory on the NFS server", n.emptyShare)
@@ -34,7 +34,7 @@ func left(n *namespace) {
 // noFailures skips the spec where another one has failed: that has kept its namespace.
 func (n *namespace) noFailures() error {
 	all := &corev1.NamespaceList{}
-	if err := n.cluster.Client.List(n.ctx, all, client.HasLabels{storyLabel}); err != nil {
+	if err := n.cluster.Client.List(n.ctx, all, client.HasLabels{specLabel}); err != nil {
 		return err
 	}
 	for _, one := range all.Items {
@@ -80,7 +80,7 @@ func (n *namespace) noDisks(cloud *kube.Cloud) error {
 	return err
 }
 
-// emptyShare says whether the server has nothing but Stowage's own folder.
+// emptyShare reports whether the server has nothing but Stowage's own folder.
 func (n *namespace) emptyShare() error {
 	entries, err := os.ReadDir(n.cluster.Share.Share())
 	for _, entry := range entries {
@@ -91,10 +91,10 @@ func (n *namespace) emptyShare() error {
 	return err
 }
 
-// unmounted says whether a node has nothing mounted for a CSI driver.
+// unmounted reports whether a node has nothing mounted for a CSI driver.
 func (n *namespace) unmounted(node *kubenode.Node) error {
 	var mounts []string
-	err := node.Host.Ask(n.ctx, "Files.Mounts", "/var/lib/kubelet", &mounts)
+	err := node.Host.Call(n.ctx, "Files.Mounts", "/var/lib/kubelet", &mounts)
 	mounts = slices.DeleteFunc(mounts, func(mount string) bool {
 		return !strings.Contains(mount, "kubernetes.io~csi") && !strings.Contains(mount, "kubernetes.io/csi")
 	})

@@ -11,45 +11,44 @@ import (
 
 // Mounts looks at a node's mounts, for as many as ask it to.
 type Mounts struct {
-	mu    sync.Mutex
-	looks map[string]*look
+	mu      sync.Mutex
+	watches map[string]*mountWatch
 }
 
-// Below is what somebody, of a name of their own, asks to be looked at: these paths, and
-// all below them.
+// Below is what a caller, of a name of its own, has watched: these paths, and all below them.
 type Below struct {
 	Name  string
 	Paths []string
 }
 
-// Begin begins to look, and tells how much is mounted.
-func (m *Mounts) Begin(asked Below, count *int) error {
+// Begin begins to watch, and returns how much is mounted.
+func (m *Mounts) Begin(request Below, count *int) error {
 	ctx, stop := context.WithCancel(context.Background()) // a call has none: it ends with End
-	before, err := mountedBelow(asked.Paths)
+	before, err := mountedBelow(request.Paths)
 	if err != nil {
 		stop()
 		return err
 	}
 	*count = len(before)
-	l := &look{paths: asked.Paths, before: before, stop: stop}
+	l := &mountWatch{paths: request.Paths, before: before, stop: stop}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.looks == nil {
-		m.looks = map[string]*look{}
+	if m.watches == nil {
+		m.watches = map[string]*mountWatch{}
 	}
-	m.looks[asked.Name] = l
+	m.watches[request.Name] = l
 	go func() {
 		if err := mount.Watch(ctx, l.again); err != nil {
-			l.tell(err.Error())
+			l.record(err.Error())
 		}
 	}()
 	return nil
 }
 
-// End ends that, and tells what changed meanwhile.
+// End ends that, and returns what changed meanwhile.
 func (m *Mounts) End(name string, changes *[]string) error {
 	m.mu.Lock()
-	l := m.looks[name]
+	l := m.watches[name]
 	m.mu.Unlock()
 	if l == nil {
 		return fmt.Errorf("no watch is called %s", name)
@@ -62,8 +61,8 @@ func (m *Mounts) End(name string, changes *[]string) error {
 	return nil
 }
 
-// look is at what was mounted when it began, at some paths and below them.
-type look struct {
+// mountWatch is at what was mounted when it began, at some paths and below them.
+type mountWatch struct {
 	paths, before []string
 	stop          context.CancelFunc
 
@@ -71,26 +70,26 @@ type look struct {
 	changes []string
 }
 
-// again tells what changed since the beginning, also if it is put right a moment later.
-func (l *look) again() {
+// again records what changed since the beginning, also if it is put right a moment later.
+func (l *mountWatch) again() {
 	now, err := mountedBelow(l.paths)
 	if err != nil {
-		l.tell(err.Error())
+		l.record(err.Error())
 		return
 	}
 	for _, one := range l.before {
 		if !slices.Contains(now, one) {
-			l.tell("gone: " + one)
+			l.record("gone: " + one)
 		}
 	}
 	for _, one := range now {
 		if !slices.Contains(l.before, one) {
-			l.tell("new: " + one)
+			l.record("new: " + one)
 		}
 	}
 }
 
-func (l *look) tell(what string) {
+func (l *mountWatch) record(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !slices.Contains(l.changes, what) {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stories' label of pods that move.
+// specs' label of pods that move.
 const moverLabel = "mover"
 
 // mover is a Deployment of one pod, which writes its name and is best on one node, but
@@ -95,7 +95,7 @@ func (m *mover) pod() (*corev1.Pod, error) {
 	return &stay[0], nil
 }
 
-// waits says whether it has a pod that no node can have.
+// waits reports whether it has a pod that no node can have.
 func (m *mover) waits() error {
 	pod, err := m.pod()
 	if err != nil {

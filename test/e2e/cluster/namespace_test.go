@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
 
-// storyLabel is on the namespaces of specs.
-const storyLabel = "stowage.dev/e2e"
+// specLabel is on the namespaces of specs.
+const specLabel = "stowage.dev/e2e"
 
 // namespace is where a spec works: the cluster that all specs share, and a namespace that
 // is the spec's alone and goes with it.
@@ -29,12 +29,12 @@ type namespace struct {
 // part is what a spec does in a namespace, which is named after it.
 type part struct {
 	name, sentence string
-	tell           func(*namespace)
+	do             func(*namespace)
 }
 
-// story adds a spec with a namespace of its own.
-func story(name, sentence string, tell func(*namespace), decorators ...any) {
-	addSpec([]part{{name, sentence, tell}}, decorators)
+// spec adds a spec with a namespace of its own.
+func spec(name, sentence string, run func(*namespace), decorators ...any) {
+	addSpec([]part{{name, sentence, run}}, decorators)
 }
 
 // together adds a spec of parts that run at once. They concern different nodes, so that
@@ -68,7 +68,7 @@ func (p part) run(ctx context.Context) {
 	if err := n.create(n.object()); err != nil {
 		Fail(err.Error())
 	}
-	p.tell(n)
+	p.do(n)
 	scenario.Step("all that it made goes", n.clear)
 }
 
@@ -84,7 +84,7 @@ func describeFailures(ctx context.Context, parts []part) {
 
 func (n *namespace) object() *corev1.Namespace {
 	object := &corev1.Namespace{}
-	object.Name, object.Labels = n.name, map[string]string{storyLabel: n.name}
+	object.Name, object.Labels = n.name, map[string]string{specLabel: n.name}
 	return object
 }
 

@@ -11,8 +11,8 @@ const (
 	someGroup int64 = 2000
 )
 
-// asSomebody runs a pod as a user who isn't root, with an fsGroup.
-func asSomebody(pod *corev1.PodSpec) {
+// asUser runs a pod as a user other than root, with an fsGroup.
+func asUser(pod *corev1.PodSpec) {
 	user, group, isNot := someUser, someGroup, true
 	pod.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &user, RunAsGroup: &user, FSGroup: &group, RunAsNonRoot: &isNot}
 }
@@ -26,7 +26,7 @@ func owners(n *namespace) {
 		}
 		claim := n.claim(class, "16Mi")
 		claim.Name = class
-		pod := n.pod(class, asSomebody, on(node), with(class))
+		pod := n.pod(class, asUser, on(node), with(class))
 		scenario.Step("a pod that isn't root runs with one of "+class, func() error { return n.launch(claim, pod) })
 		scenario.Step("it writes, and what it writes is its group's", func() error {
 			return n.says(pod.Name, "echo hello >/data/greeting && stat -c '%u %g' /data/greeting", "1000 2000")

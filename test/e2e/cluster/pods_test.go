@@ -17,7 +17,7 @@ const (
 	devicePath = "/dev/data"
 )
 
-// pod is one that sleeps, and can be told what to do.
+// pod is one that sleeps until a command is run in it.
 func (n *namespace) pod(name string, options ...func(*corev1.PodSpec)) *corev1.Pod {
 	var soon int64 = 1
 	made := &corev1.Pod{
@@ -81,7 +81,7 @@ func (n *namespace) launch(objects ...client.Object) error {
 	return nil
 }
 
-// runs says whether a pod runs.
+// runs reports whether a pod runs.
 func (n *namespace) runs(pod *corev1.Pod) error {
 	if err := n.get(pod); err != nil {
 		return err

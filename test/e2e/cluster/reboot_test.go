@@ -20,7 +20,7 @@ type user struct {
 }
 
 // rebooted: a node that lost its power for a moment has its pods again, with what they
-// wrote, and nobody had to say anything of it.
+// wrote, without an administrator.
 func rebooted(n *namespace) {
 	users := n.usersOn(node1)
 	scenario.Step("pods on node1 write to volumes of each kind, and to devices", func() error { return atOnce(users, (*user).start) })
@@ -67,7 +67,7 @@ func (u *user) start() error {
 	return errors.Join(u.launch(u.claim, u.pod), u.does(u.pod.Name, u.write))
 }
 
-// runsAgain says whether the pod runs, and did so before: what a node that is away said
+// runsAgain reports whether the pod runs, and did so before: what a node that is away said
 // last stays to be read.
 func (u *user) runsAgain() error {
 	if err := u.runs(u.pod); err != nil {

@@ -53,7 +53,7 @@ func agentRestarts(n *namespace) {
 	node := n.cluster.Node(node2)
 	writing := n.writers("stays", node2, everyKind...)
 	scenario.Step("pods write to volumes of each kind", writing.start)
-	// node1 may be dead: it is another story's.
+	// node1 may be dead: it is another spec's.
 	running := []*kubenode.Node{node, n.cluster.Node(machine)}
 	var stayed func() error
 	scenario.Step("the agent of node2 is deleted", func() (err error) {
@@ -74,7 +74,7 @@ func agentRestarts(n *namespace) {
 			return err
 		}
 		restarts = agent.Status.ContainerStatuses[0].RestartCount
-		return node.Host.Ask(n.ctx, "Signals.Kill", agentProgram, &guest.Nothing{})
+		return node.Host.Call(n.ctx, "Signals.Kill", agentProgram, &guest.Nothing{})
 	})
 	scenario.Step("again a pod that comes now runs soon", func() error { return n.comesAndGoes("second") })
 	n.Soon("the kubelet has started the agent again", func() error {

@@ -27,11 +27,11 @@ func room(n *namespace) {
 			if node.Name == node2 {
 				disk.Size = 256 << 20
 			}
-			return node.Host.Ask(n.ctx, "Disks.Mount", disk, &guest.Nothing{})
+			return node.Host.Call(n.ctx, "Disks.Mount", disk, &guest.Nothing{})
 		})
 		return errors.Join(err, n.create(made))
 	})
-	n.Soon("the scheduler is told of each", n.capacitiesAreKnown)
+	n.Soon("the scheduler has the capacity of each", n.capacitiesAreKnown)
 	claim, pod := n.claim(uneven, "200Mi"), n.pod("first", with(data))
 	scenario.Step("a pod whose claim is for 200Mi runs on node2", func() error {
 		return errors.Join(n.launch(claim, pod), isOn(node2, pod))
@@ -67,7 +67,7 @@ func (n *namespace) capacitiesAreKnown() error {
 	return nil
 }
 
-// isUnschedulable says whether the scheduler found no node for a pod, for want of room.
+// isUnschedulable reports whether the scheduler found no node for a pod, for want of room.
 func (n *namespace) isUnschedulable(pod *corev1.Pod) error {
 	if err := n.get(pod); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (n *namespace) watchMounts(nodes []*kubenode.Node, all ...*writers) (ended 
 	mounted := 0
 	for _, node := range nodes {
 		count := 0
-		if err := node.Host.Ask(n.ctx, "Mounts.Begin", Below{n.name, paths}, &count); err != nil {
+		if err := node.Host.Call(n.ctx, "Mounts.Begin", Below{n.name, paths}, &count); err != nil {
 			return nil, err
 		}
 		mounted += count
@@ -44,7 +44,7 @@ func (n *namespace) watchMounts(nodes []*kubenode.Node, all ...*writers) (ended 
 
 func (n *namespace) mountsStayed(node *kubenode.Node) error {
 	var changes []string
-	if err := node.Host.Ask(n.ctx, "Mounts.End", n.name, &changes); err != nil {
+	if err := node.Host.Call(n.ctx, "Mounts.End", n.name, &changes); err != nil {
 		return err
 	}
 	if len(changes) > 0 {
@@ -61,7 +61,7 @@ func (n *namespace) isNowhereOn(node string, claim *corev1.PersistentVolumeClaim
 	}
 	var mounts, names []string
 	host, path := n.cluster.Node(node).Host, stagingPath(volume)
-	if err := errors.Join(host.Ask(n.ctx, "Files.Mounts", path, &mounts), host.Ask(n.ctx, "Files.List", path, &names)); err != nil {
+	if err := errors.Join(host.Call(n.ctx, "Files.Mounts", path, &mounts), host.Call(n.ctx, "Files.List", path, &names)); err != nil {
 		return err
 	}
 	if len(mounts) > 0 || len(names) > 0 {

@@ -5,7 +5,7 @@
 // images that were loaded into containerd; pods write and read.
 //
 // A spec is a function over a namespace of its own. To add one, write it into a file of its
-// own and name it in stories_test.go.
+// own and name it in specs_test.go.
 package cluster_test
 
 import (

@@ -105,7 +105,7 @@ func (n *namespace) changeMeanwhile(leaving, coming *writers) error {
 	return errors.Join(append(problems, coming.createAll())...)
 }
 
-// volumes are those of all claims of the story.
+// volumes are those of all claims of the spec.
 func (n *namespace) volumes() ([]corev1.PersistentVolume, error) {
 	all := &corev1.PersistentVolumeList{}
 	if err := n.cluster.Client.List(n.ctx, all); err != nil {

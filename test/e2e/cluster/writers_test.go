@@ -76,7 +76,7 @@ func (w *writers) begun() error {
 	return w.soon(w.goOn)
 }
 
-// goOn says whether all write on, are the same pods, and nothing that they wrote is
+// goOn reports whether all write on, are the same pods, and nothing that they wrote is
 // missing.
 func (w *writers) goOn() error {
 	return atOnce(w.pods, func(pod *corev1.Pod) error {

@@ -10,7 +10,7 @@ import (
 )
 
 // clones: a volume that begins as a copy of another, which may go then.
-func clones(s *story) {
+func clones(s *scenario) {
 	if _, err := exec.LookPath("mkfs.xfs"); err != nil {
 		s.notShown("mkfs.xfs is missing here: install xfsprogs.")
 	}

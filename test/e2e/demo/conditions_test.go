@@ -15,7 +15,7 @@ import (
 )
 
 // get reads an object of the namespace default, or of none, by its name.
-func (s *story) get(name string, object client.Object) error {
+func (s *scenario) get(name string, object client.Object) error {
 	key := client.ObjectKey{Name: name}
 	switch object.(type) {
 	case *corev1.PersistentVolumeClaim, *corev1.Pod:
@@ -24,13 +24,13 @@ func (s *story) get(name string, object client.Object) error {
 	return s.cluster.Client.Get(s.ctx, key, object)
 }
 
-func (s *story) claim(name string) *corev1.PersistentVolumeClaim {
+func (s *scenario) claim(name string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{}
 	s.do(func() error { return s.get(name, claim) })
 	return claim
 }
 
-func (s *story) claimIsBound(name, volume string) condition {
+func (s *scenario) claimIsBound(name, volume string) condition {
 	return func() error {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := s.get(name, claim); err != nil {
@@ -43,7 +43,7 @@ func (s *story) claimIsBound(name, volume string) condition {
 	}
 }
 
-func (s *story) volumeIs(name string, phase corev1.PersistentVolumePhase) condition {
+func (s *scenario) volumeIs(name string, phase corev1.PersistentVolumePhase) condition {
 	return func() error {
 		volume := &corev1.PersistentVolume{}
 		if err := s.get(name, volume); err != nil {
@@ -56,7 +56,7 @@ func (s *story) volumeIs(name string, phase corev1.PersistentVolumePhase) condit
 	}
 }
 
-func (s *story) isGone(name string, object client.Object) condition {
+func (s *scenario) isGone(name string, object client.Object) condition {
 	return func() error {
 		err := s.get(name, object)
 		if apierrors.IsNotFound(err) {
@@ -71,7 +71,7 @@ func (s *story) isGone(name string, object client.Object) condition {
 
 // backendIs holds if the backend's condition Ready has a status, and a message
 // with a part.
-func (s *story) backendIs(name string, want metav1.ConditionStatus, part string) condition {
+func (s *scenario) backendIs(name string, want metav1.ConditionStatus, part string) condition {
 	return func() error {
 		backend := &stowagev1alpha1.StorageBackend{}
 		if err := s.get(name, backend); err != nil {
@@ -90,7 +90,7 @@ func (s *story) backendIs(name string, want metav1.ConditionStatus, part string)
 
 // claimSays holds if the claim is Pending and its condition Bindable is False
 // with a message that has all parts; what it says is kept in said.
-func (s *story) claimSays(name string, said *string, parts ...string) condition {
+func (s *scenario) claimSays(name string, said *string, parts ...string) condition {
 	return func() error {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := s.get(name, claim); err != nil {
@@ -114,7 +114,7 @@ func (s *story) claimSays(name string, said *string, parts ...string) condition 
 }
 
 // eventTells holds if an event of the reason is about the claim.
-func (s *story) eventTells(claim, reason string) condition {
+func (s *scenario) eventTells(claim, reason string) condition {
 	return func() error {
 		events := &corev1.EventList{}
 		if err := s.cluster.Client.List(s.ctx, events, client.InNamespace(corev1.NamespaceDefault)); err != nil {

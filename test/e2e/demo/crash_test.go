@@ -14,7 +14,7 @@ import (
 const crowd = 12
 
 // crash: manager and node agent are killed in the middle of everything.
-func crash(s *story) {
+func crash(s *scenario) {
 	var before, after mount.Point
 
 	s.say("A pod is running and has written something:")
@@ -56,14 +56,14 @@ func crash(s *story) {
 	s.check("nothing is mounted", "pod", nothingMountedBelow(s.cluster.Folder.AgentRoot(cluster.NodeName)))
 }
 
-func (s *story) killBoth() {
+func (s *scenario) killBoth() {
 	s.do(func() error {
 		fmt.Printf("  $ kill -9 %d %d  # manager, node agent\n", s.cluster.Manager.PID(), s.cluster.Agent.PID())
 		return errors.Join(s.cluster.Manager.Kill(), s.cluster.Agent.Kill())
 	})
 }
 
-func (s *story) startBoth() {
+func (s *scenario) startBoth() {
 	s.say("Both are started again. The manager waits until its predecessor's lease has run out.")
 	s.do(func() error {
 		return errors.Join(s.cluster.Manager.Start(), s.cluster.Agent.Start())
@@ -73,13 +73,13 @@ func (s *story) startBoth() {
 	})
 }
 
-func (s *story) claims() ([]corev1.PersistentVolumeClaim, error) {
+func (s *scenario) claims() ([]corev1.PersistentVolumeClaim, error) {
 	list := &corev1.PersistentVolumeClaimList{}
 	err := s.cluster.Client.List(s.ctx, list)
 	return list.Items, err
 }
 
-func (s *story) countBound() (bound, all int, err error) {
+func (s *scenario) countBound() (bound, all int, err error) {
 	claims, err := s.claims()
 	for _, claim := range claims {
 		if claim.Status.Phase == corev1.ClaimBound {
@@ -89,8 +89,8 @@ func (s *story) countBound() (bound, all int, err error) {
 	return bound, len(claims), err
 }
 
-// progress tells how far things had come.
-func (s *story) progress() string {
+// progress is how far things had come.
+func (s *scenario) progress() string {
 	bound, all, err := s.countBound()
 	if err != nil {
 		return err.Error()
@@ -103,7 +103,7 @@ func (s *story) progress() string {
 }
 
 // anyBound holds once another claim than the steady one is Bound.
-func (s *story) anyBound() condition {
+func (s *scenario) anyBound() condition {
 	return func() error {
 		bound, _, err := s.countBound()
 		if err == nil && bound < 2 {
@@ -114,7 +114,7 @@ func (s *story) anyBound() condition {
 }
 
 // anyGone holds once a claim of the crowd, or the steady one, is gone.
-func (s *story) anyGone() condition {
+func (s *scenario) anyGone() condition {
 	return func() error {
 		claims, err := s.claims()
 		if err == nil && len(claims) > crowd {

@@ -14,7 +14,7 @@ import (
 )
 
 // crowdManifest is one file with a claim and a pod for each of the crowd.
-func (s *story) crowdManifest() string {
+func (s *scenario) crowdManifest() string {
 	var parts []string
 	for i := range crowd {
 		name := fmt.Sprintf("crowd-%02d", i)
@@ -36,7 +36,7 @@ func (s *story) crowdManifest() string {
 
 // allMounted holds if every claim is Bound to the volume made for it, and that
 // is mounted for the pod of the claim's name.
-func (s *story) allMounted() condition {
+func (s *scenario) allMounted() condition {
 	return func() error {
 		claims, err := s.claims()
 		if err != nil {
@@ -54,7 +54,7 @@ func (s *story) allMounted() condition {
 
 // onePerClaim holds if there are as many provisioned volumes, in the API and on
 // the disk, as claims.
-func (s *story) onePerClaim(want int) condition {
+func (s *scenario) onePerClaim(want int) condition {
 	return func() error {
 		volumes := &corev1.PersistentVolumeList{}
 		if err := s.cluster.Client.List(s.ctx, volumes); err != nil {
@@ -78,7 +78,7 @@ func (s *story) onePerClaim(want int) condition {
 }
 
 // allGone holds if the namespace has no claim and no pod.
-func (s *story) allGone() condition {
+func (s *scenario) allGone() condition {
 	return func() error {
 		claims, err := s.claims()
 		if err != nil {
@@ -96,13 +96,13 @@ func (s *story) allGone() condition {
 }
 
 // onDiskAll is the volumes that the backend's folder holds.
-func (s *story) onDiskAll() ([]string, error) {
+func (s *scenario) onDiskAll() ([]string, error) {
 	return filepath.Glob(s.onDisk("pvc-*"))
 }
 
 // emptyDisk holds if the backend's folder has no volume, not even one that is
 // about to be removed.
-func (s *story) emptyDisk() error {
+func (s *scenario) emptyDisk() error {
 	left, err := s.onDiskAll()
 	if err != nil {
 		return err

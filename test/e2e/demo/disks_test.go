@@ -17,11 +17,11 @@ import (
 )
 
 // disks: a disk of a cloud is attached to the node of its pod, and moves with it.
-func disks(s *story) {
+func disks(s *scenario) {
 	if cluster.InsideNamespace() {
 		s.notShown("attaching a disk makes a loop device, and only root may do that.")
 	}
-	s.say("A cloud runs beside the cluster: gce-mock, which Google's own client can't tell from Google.\n"+
+	s.say("A cloud runs beside the cluster: gce-mock, which Google's own client takes for Google.\n"+
 		"A second node joins, %s. It has an agent of its own, on this machine as well.", cluster.SecondNode)
 	s.do(func() error { return s.cluster.StartSecond(s.ctx) })
 	s.apply("cloud.yaml", values{
@@ -38,7 +38,7 @@ func disks(s *story) {
 }
 
 // attachDisk: a disk is made for a pod's claim, attached, given a file system, mounted.
-func (s *story) attachDisk() (volume string) {
+func (s *scenario) attachDisk() (volume string) {
 	var point mount.Point
 	s.apply("claim.yaml", values{"NAME": "records", "CLASS": "cloud", "SIZE": "1Gi"})
 	s.apply("pod.yaml", values{"NAME": "before", "CLAIM": "records"})
@@ -54,11 +54,11 @@ func (s *story) attachDisk() (volume string) {
 
 // moveDisk: another pod asks for the disk on another node, and gets it once the first
 // one let go of it.
-func (s *story) moveDisk(volume string) {
+func (s *scenario) moveDisk(volume string) {
 	var point mount.Point
 	s.say("A pod on the other node asks for the same disk, which can be on one node at a time:")
 	s.apply("pod.yaml", values{"NAME": "after", "CLAIM": "records", "NODE": cluster.SecondNode})
-	s.check("it waits, and is told for whom", "pod/after", s.podIsTold("after", "FailedAttachVolume", "before"))
+	s.check("it waits, with an event that names the other pod", "pod/after", s.podHasEvent("after", "FailedAttachVolume", "before"))
 	s.check("the disk stays where it is", "pod/after", s.attachedTo(volume, cluster.NodeName))
 	s.say("The first pod goes:")
 	s.kubectl("delete", "pod/before", "--wait=false")
@@ -69,12 +69,12 @@ func (s *story) moveDisk(volume string) {
 	s.check("nor has it the device", "pod/after", s.exists(s.deviceOn(cluster.NodeName, volume), false))
 }
 
-func (s *story) deviceOn(node, volume string) string {
+func (s *scenario) deviceOn(node, volume string) string {
 	return filepath.Join(s.cluster.Folder.Devices(node), "google-"+volume)
 }
 
 // attachedTo holds if a volume is attached to these nodes and to no others.
-func (s *story) attachedTo(volume string, nodes ...string) condition {
+func (s *scenario) attachedTo(volume string, nodes ...string) condition {
 	return func() error {
 		list := &storagev1.VolumeAttachmentList{}
 		if err := s.cluster.Client.List(s.ctx, list); err != nil {
@@ -102,7 +102,7 @@ func (s *story) attachedTo(volume string, nodes ...string) condition {
 }
 
 // inUse holds if a node says that it uses a volume, or that it doesn't.
-func (s *story) inUse(node, volume string, want bool) condition {
+func (s *scenario) inUse(node, volume string, want bool) condition {
 	return func() error {
 		object := &corev1.Node{}
 		if err := s.get(node, object); err != nil {
@@ -118,14 +118,14 @@ func (s *story) inUse(node, volume string, want bool) condition {
 	}
 }
 
-// podIsTold holds if an event of a reason tells a pod something.
-func (s *story) podIsTold(pod, reason, part string) condition {
+// podHasEvent holds once a pod has an event of a reason whose message contains a part.
+func (s *scenario) podHasEvent(pod, reason, part string) condition {
 	return func() error {
 		events := &corev1.EventList{}
 		if err := s.cluster.Client.List(s.ctx, events, client.InNamespace(corev1.NamespaceDefault)); err != nil {
 			return err
 		}
-		var told []string
+		var reported []string
 		for _, event := range events.Items {
 			if event.InvolvedObject.Kind != "Pod" || event.InvolvedObject.Name != pod {
 				continue
@@ -133,8 +133,8 @@ func (s *story) podIsTold(pod, reason, part string) condition {
 			if event.Reason == reason && strings.Contains(event.Message, part) {
 				return nil
 			}
-			told = append(told, event.Reason+" "+event.Message)
+			reported = append(reported, event.Reason+" "+event.Message)
 		}
-		return fmt.Errorf("pod %s was told: %s", pod, strings.Join(told, "; "))
+		return fmt.Errorf("pod %s has events: %s", pod, strings.Join(reported, "; "))
 	}
 }

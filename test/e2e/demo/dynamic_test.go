@@ -11,7 +11,7 @@ import (
 )
 
 // dynamicVolume: a class makes a volume for a claim.
-func dynamicVolume(s *story) {
+func dynamicVolume(s *scenario) {
 	var point mount.Point
 
 	s.say("An administrator says once where storage comes from.")
@@ -33,6 +33,6 @@ func dynamicVolume(s *story) {
 }
 
 // onDisk is where a volume of the backend "fast" lies.
-func (s *story) onDisk(volume string) string {
+func (s *scenario) onDisk(volume string) string {
 	return filepath.Join(s.cluster.Folder.Disks(), "fast", volume)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // everyKind: one pod with a volume of every type.
-func everyKind(s *story) {
+func everyKind(s *scenario) {
 	if _, err := exec.LookPath("mkfs.xfs"); err != nil || cluster.InsideNamespace() {
 		s.notShown("images need root, and mkfs.xfs: install xfsprogs.")
 	}
@@ -37,13 +37,13 @@ func everyKind(s *story) {
 
 // collector is the pod with all volumes, and where they are.
 type collector struct {
-	*story
+	*scenario
 	dir    string
 	claims map[string]string
 }
 
-func (s *story) collector() *collector {
-	pod, c := &corev1.Pod{}, &collector{story: s, claims: map[string]string{}}
+func (s *scenario) collector() *collector {
+	pod, c := &corev1.Pod{}, &collector{scenario: s, claims: map[string]string{}}
 	s.do(func() error { return s.get("collector", pod) })
 	c.dir = filepath.Dir(s.cluster.PodDir(pod))
 	for _, claim := range []string{"directory", "image", "device", "collector-ephemeral"} {
@@ -115,7 +115,7 @@ func (c *collector) followed() {
 }
 
 // takeAway: all of it goes with the pod and its claims.
-func (s *story) takeAway(c *collector) {
+func (s *scenario) takeAway(c *collector) {
 	s.kubectl("delete", "pod/collector", "pvc/prepared", "pvc/directory", "pvc/image", "pvc/device", "--wait=false")
 	s.check("the pod is gone", "pod/collector", s.isGone("collector", &corev1.Pod{}))
 	s.check("nothing of it is mounted, and its directory is gone", "pod", all(nothingMountedBelow(c.dir), s.exists(c.dir, false)))
@@ -131,10 +131,10 @@ func (s *story) takeAway(c *collector) {
 	s.check("the volume made by hand can be deleted", "pv/prepared", s.isGone("prepared", &corev1.PersistentVolume{}))
 }
 
-func (s *story) inDisks(name string) string { return filepath.Join(s.cluster.Folder.Disks(), name) }
+func (s *scenario) inDisks(name string) string { return filepath.Join(s.cluster.Folder.Disks(), name) }
 
 // volumesReady holds if a pod's condition says that so many volumes are there.
-func (s *story) volumesReady(name string, count int) condition {
+func (s *scenario) volumesReady(name string, count int) condition {
 	return func() error {
 		pod := &corev1.Pod{}
 		if err := s.get(name, pod); err != nil {

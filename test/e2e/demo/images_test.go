@@ -19,7 +19,7 @@ const mebibyte = 1 << 20
 
 // images: volumes that keep to their size, grow while pods use them, and can be
 // block devices.
-func images(s *story) {
+func images(s *scenario) {
 	if _, err := exec.LookPath("mkfs.xfs"); err != nil {
 		s.notShown("mkfs.xfs is missing here: install xfsprogs.")
 	}
@@ -32,7 +32,7 @@ func images(s *story) {
 }
 
 // keepToSize: a write beyond a volume's size fails; then the volume grows.
-func (s *story) keepToSize() {
+func (s *scenario) keepToSize() {
 	var point mount.Point
 	s.apply("claim.yaml", values{"NAME": "db", "CLASS": "images", "SIZE": "300Mi"})
 	s.apply("pod.yaml", values{"NAME": "db", "CLAIM": "db"})
@@ -55,7 +55,7 @@ func (s *story) keepToSize() {
 }
 
 // blockDevice: a pod gets a device of exactly the asked size.
-func (s *story) blockDevice() {
+func (s *scenario) blockDevice() {
 	s.say("A volume can be a block device as well:")
 	s.apply("device.yaml", values{"NAME": "raw", "SIZE": "64Mi"})
 	volume, pod := "pvc-"+string(s.claim("raw").UID), &corev1.Pod{}
@@ -68,7 +68,7 @@ func (s *story) blockDevice() {
 }
 
 // isFull holds if a file of this size doesn't fit into a folder.
-func (s *story) isFull(dir string, bytes int) condition {
+func (s *scenario) isFull(dir string, bytes int) condition {
 	return func() error {
 		if err := fill(dir, bytes); !errors.Is(err, unix.ENOSPC) {
 			return fmt.Errorf("writing %d bytes into %s gave %w", bytes, s.short(dir), err)
@@ -111,7 +111,7 @@ func isDevice(path string, bytes int64) condition {
 }
 
 // nothingAttached holds if no loop device shows a file of the demo's.
-func (s *story) nothingAttached() condition {
+func (s *scenario) nothingAttached() condition {
 	return func() error {
 		shown, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 		for _, entry := range shown {

@@ -11,7 +11,7 @@ import (
 )
 
 // mistakes: bad input gets an answer where a user looks, and nothing is made.
-func mistakes(s *story) {
+func mistakes(s *scenario) {
 	s.badBackends()
 	s.badClass("typo", `{backend: nowhere}`, "nowhere")
 	s.badClass("colourful", `{backend: fast, colour: blue}`, "colour")
@@ -20,7 +20,7 @@ func mistakes(s *story) {
 	s.check("nothing was made for any of them", "pv", s.nothingIsLeft("archive"))
 }
 
-func (s *story) badBackends() {
+func (s *scenario) badBackends() {
 	s.say("A backend of two kinds:")
 	output, err := s.try("apply", "-f", s.manifest("two_kinds.yaml", nil))
 	s.check("the API server refuses it and says why", "storagebackend", func() error {
@@ -37,7 +37,7 @@ func (s *story) badBackends() {
 	s.check("it can be deleted", "storagebackend/elsewhere", s.isGone("elsewhere", &stowagev1alpha1.StorageBackend{}))
 }
 
-func (s *story) badClass(name, parameters, mistake string) {
+func (s *scenario) badClass(name, parameters, mistake string) {
 	var said string
 	s.say("A class with the parameters %s:", parameters)
 	s.apply("class.yaml", values{"NAME": name, "PARAMETERS": parameters})
@@ -48,7 +48,7 @@ func (s *story) badClass(name, parameters, mistake string) {
 	s.deleteClaim(name)
 }
 
-func (s *story) tooMuch() {
+func (s *scenario) tooMuch() {
 	var said string
 	s.say("A claim for more than the disk has:")
 	s.apply("claim.yaml", values{"NAME": "huge", "CLASS": "fast", "SIZE": "500Ti"})
@@ -59,7 +59,7 @@ func (s *story) tooMuch() {
 	s.deleteClaim("huge")
 }
 
-func (s *story) noSuchNode() {
+func (s *scenario) noSuchNode() {
 	var said string
 	s.say("A pod on a node that does not exist:")
 	s.apply("claim.yaml", values{"NAME": "lost", "CLASS": "fast", "SIZE": "1Gi"})
@@ -71,17 +71,17 @@ func (s *story) noSuchNode() {
 	s.deleteClaim("lost")
 }
 
-func (s *story) deleteClaim(name string) {
+func (s *scenario) deleteClaim(name string) {
 	s.kubectl("delete", "pvc/"+name, "--wait=false")
 	s.check("it can be deleted", "pvc/"+name, s.isGone(name, &corev1.PersistentVolumeClaim{}))
 }
 
-func (s *story) quote(said string) {
+func (s *scenario) quote(said string) {
 	s.say("    %s", said)
 }
 
 // nothingIsLeft holds if there is no volume but those named.
-func (s *story) nothingIsLeft(but ...string) condition {
+func (s *scenario) nothingIsLeft(but ...string) condition {
 	return func() error {
 		volumes, records := &corev1.PersistentVolumeList{}, &stowagev1alpha1.NodeVolumeList{}
 		if err := errors.Join(s.cluster.Client.List(s.ctx, volumes), s.cluster.Client.List(s.ctx, records)); err != nil {

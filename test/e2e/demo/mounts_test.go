@@ -14,7 +14,7 @@ import (
 )
 
 // mounted holds if a volume is mounted for a pod; point is where.
-func (s *story) mounted(pod, volume string, point *mount.Point) condition {
+func (s *scenario) mounted(pod, volume string, point *mount.Point) condition {
 	return func() error {
 		found := &corev1.Pod{}
 		if err := s.get(pod, found); err != nil {
@@ -58,7 +58,7 @@ func nothingMountedBelow(dir string) condition {
 }
 
 // write writes the greeting into a folder, as a process in a pod would.
-func (s *story) write(dir string) {
+func (s *scenario) write(dir string) {
 	s.do(func() error {
 		file := filepath.Join(dir, greetingFile)
 		fmt.Printf("  $ echo '%s' > %s\n", greeting, s.short(file))
@@ -67,12 +67,12 @@ func (s *story) write(dir string) {
 }
 
 // short is a path within the demo's folder.
-func (s *story) short(path string) string {
+func (s *scenario) short(path string) string {
 	return strings.TrimPrefix(path, s.cluster.Folder.Root()+"/")
 }
 
 // greets is met if a folder has the greeting.
-func (s *story) greets(dir string) condition {
+func (s *scenario) greets(dir string) condition {
 	return func() error {
 		content, err := os.ReadFile(filepath.Join(dir, greetingFile))
 		if err != nil {
@@ -85,8 +85,8 @@ func (s *story) greets(dir string) condition {
 	}
 }
 
-// exists says whether a path is there.
-func (s *story) exists(path string, want bool) condition {
+// exists reports whether a path is there.
+func (s *scenario) exists(path string, want bool) condition {
 	return func() error {
 		_, err := os.Lstat(path)
 		switch {

@@ -25,7 +25,7 @@ type nfsServer struct {
 }
 
 // nfsShare: the manager makes volumes on an NFS server, without a mount.
-func nfsShare(s *story) {
+func nfsShare(s *scenario) {
 	server := s.startServer()
 	defer server.proxy.Close()
 	defer server.Close()
@@ -43,7 +43,7 @@ func nfsShare(s *story) {
 }
 
 // removeShared: a claim's directory comes, grows and goes with it.
-func (s *story) removeShared(server *nfsServer) {
+func (s *scenario) removeShared(server *nfsServer) {
 	s.apply("claim.yaml", values{"NAME": "inbox", "CLASS": "shared", "SIZE": "1Gi"})
 	directory, volume := s.sharedDirectory("inbox", server)
 	s.check("the claim is Bound", "pvc/inbox", s.claimIsBound("inbox", volume))
@@ -56,7 +56,7 @@ func (s *story) removeShared(server *nfsServer) {
 }
 
 // archiveShared: a claim is deleted while the server is away, and what it wrote kept.
-func (s *story) archiveShared(server *nfsServer) {
+func (s *scenario) archiveShared(server *nfsServer) {
 	var said string
 	s.apply("claim.yaml", values{"NAME": "ledger", "CLASS": "shared", "SIZE": "1Gi"})
 	directory, volume := s.sharedDirectory("ledger", server)
@@ -79,7 +79,7 @@ func (s *story) archiveShared(server *nfsServer) {
 	s.check("its data is in the archive", "storagebackend/shared", s.greets(archive))
 }
 
-func (s *story) startServer() *nfsServer {
+func (s *scenario) startServer() *nfsServer {
 	top := filepath.Join(s.cluster.Folder.Root(), "nfs")
 	server := &nfsServer{share: filepath.Join(top, "share"), canary: filepath.Join(top, "canary")}
 	s.do(func() (err error) {
@@ -99,13 +99,13 @@ func (s *story) startServer() *nfsServer {
 }
 
 // sharedDirectory is where a claim's volume lies on the share, and the volume's name.
-func (s *story) sharedDirectory(claim string, server *nfsServer) (directory, volume string) {
+func (s *scenario) sharedDirectory(claim string, server *nfsServer) (directory, volume string) {
 	uid := string(s.claim(claim).UID)
 	return filepath.Join(server.share, corev1.NamespaceDefault, claim+"-"+uid), "pvc-" + uid
 }
 
 // claimHas holds if a claim has a capacity.
-func (s *story) claimHas(name, size string) condition {
+func (s *scenario) claimHas(name, size string) condition {
 	return func() error {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := s.get(name, claim); err != nil {
@@ -120,7 +120,7 @@ func (s *story) claimHas(name, size string) condition {
 
 // reachable holds if a backend's condition Reachable has a status; what it says is
 // kept in said.
-func (s *story) reachable(name string, want metav1.ConditionStatus, said *string) condition {
+func (s *scenario) reachable(name string, want metav1.ConditionStatus, said *string) condition {
 	return func() error {
 		backend := &stowagev1alpha1.StorageBackend{}
 		if err := s.get(name, backend); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // reclaim: what becomes of a volume whose claim is deleted.
-func reclaim(s *story) {
+func reclaim(s *scenario) {
 	var point mount.Point
 	archive := s.cluster.Folder.Disks() + "/archive"
 	volume := "pvc-" + string(s.claim("data").UID)

@@ -7,7 +7,7 @@ import (
 )
 
 // secondPod: data outlives a pod.
-func secondPod(s *story) {
+func secondPod(s *scenario) {
 	var point mount.Point
 	first := &corev1.Pod{}
 

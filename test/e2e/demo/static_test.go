@@ -13,7 +13,7 @@ const (
 )
 
 // staticVolume: a volume made by hand is bound to the claim that it fits.
-func staticVolume(s *story) {
+func staticVolume(s *scenario) {
 	disk := s.cluster.Folder.Disks() + "/archive"
 	var point mount.Point
 

@@ -1,4 +1,4 @@
-// Package demo_test is `make demo`: the life of volumes, told in plain sentences. It
+// Package demo_test is `make demo`: the life of volumes, in plain sentences. It
 // starts a whole Stowage in a fresh folder, shows what an administrator and a user type,
 // and checks each outcome against the API server, the mount table and the disk.
 //
@@ -59,7 +59,7 @@ func endOnHangUp() {
 }
 
 var _ = Describe("The life of a volume", Ordered, Label("demo"), func() {
-	s := &story{began: time.Now(), about: "nodes"}
+	s := &scenario{began: time.Now(), about: "nodes"}
 
 	BeforeAll(func(ctx SpecContext) {
 		folder, err := owned.Folder("demo")
@@ -75,7 +75,7 @@ var _ = Describe("The life of a volume", Ordered, Label("demo"), func() {
 
 	for _, chapter := range []struct {
 		title string
-		tell  func(*story)
+		run   func(*scenario)
 	}{
 		{"(a) A volume made by hand finds its claim", staticVolume},
 		{"(b) A volume is made for a claim", dynamicVolume},
@@ -93,7 +93,7 @@ var _ = Describe("The life of a volume", Ordered, Label("demo"), func() {
 		It(chapter.title, func(ctx SpecContext) {
 			fmt.Printf("\n%s\n\n", chapter.title)
 			s.ctx = ctx
-			chapter.tell(s)
+			chapter.run(s)
 		}, SpecTimeout(chapterTime))
 	}
 

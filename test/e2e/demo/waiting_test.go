@@ -3,7 +3,7 @@ package demo_test
 import corev1 "k8s.io/api/core/v1"
 
 // waiting: a claim that nothing fits says why.
-func waiting(s *story) {
+func waiting(s *scenario) {
 	var said string
 
 	s.say("There is a free volume of 5Gi, and one of 10Gi that was released. A user claims 10Gi.")

@@ -43,7 +43,7 @@ type Output struct {
 // in their names), makes a disk for tests, what shells look for where
 // there is no udev, and shows the folder of the sources where it was compiled.
 func (Tests) Prepare(sources string, _ *guest.Nothing) error {
-	if err := errors.Join(uml.LoadModule("loop", "max_part=7"), uml.LoadModules("quota_v2", "sd_mod", "scsi_debug")); err != nil {
+	if err := uml.LoadModules("loop max_part=7", "quota_v2", "sd_mod", "scsi_debug"); err != nil {
 		return err
 	}
 	if err := os.Symlink("/proc/self/fd", "/dev/fd"); err != nil && !errors.Is(err, os.ErrExist) {

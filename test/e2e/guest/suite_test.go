@@ -113,7 +113,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		return err
 	})
 	scenario.Step("it has modules, a disk for tests to write to, and the sources", func() error {
-		return node.Ask(ctx, "Tests.Prepare", apiserver.Repository(), &guest.Nothing{})
+		return node.Call(ctx, "Tests.Prepare", apiserver.Repository(), &guest.Nothing{})
 	})
 }, NodeTimeout(bootTimeout))
 
@@ -133,7 +133,7 @@ func run(ctx context.Context, tested Package) error {
 	tested.Program = filepath.Join(apiserver.Repository(), "bin", "test", targetName, path.Base(tested.Path)+".test")
 	tested.Path = filepath.Join(apiserver.Repository(), tested.Path)
 	var output Output
-	if err := node.AskWithin(ctx, running.patience, "Tests.Run", tested, &output); err != nil {
+	if err := node.CallWithin(ctx, running.patience, "Tests.Run", tested, &output); err != nil {
 		return err
 	}
 	got := read(output.Text)

@@ -36,7 +36,7 @@ func stopped(s *spec) {
 			if err := s.run(pod); err != nil {
 				return err
 			}
-			return errors.Join(s.nodes[n].Ask(s.ctx, "Load.Start", inClaim(pod, claim, nameOf(n)), &guest.Nothing{}), s.progress(s.nodes[n]))
+			return errors.Join(s.nodes[n].Call(s.ctx, "Load.Start", inClaim(pod, claim, nameOf(n)), &guest.Nothing{}), s.progress(s.nodes[n]))
 		})
 	}
 	scenario.Step("the server is killed", s.good.Kill)
@@ -147,6 +147,6 @@ func (MountCalls) Count(beginning string, count *int) error {
 }
 
 func (s *spec) mountCalls(pod *corev1.Pod) (count int, err error) {
-	err = s.stowage.NodeOf(pod).Ask(s.ctx, "MountCalls.Count", mountCall, &count)
+	err = s.stowage.NodeOf(pod).Call(s.ctx, "MountCalls.Count", mountCall, &count)
 	return count, err
 }

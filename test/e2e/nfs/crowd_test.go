@@ -53,7 +53,7 @@ func crowded(s *spec) {
 	}
 	scenario.Step("no process was killed for its memory", func() error {
 		var took guest.AgentMemory
-		if err := node.Ask(s.ctx, "Agent.Memory", guest.Nothing{}, &took); err != nil {
+		if err := node.Call(s.ctx, "Agent.Memory", guest.Nothing{}, &took); err != nil {
 			return err
 		}
 		fmt.Printf("the agent took %d MiB at most\n", took.Peak>>20)
@@ -81,7 +81,7 @@ func (s *spec) silentPod(number int) *corev1.Pod {
 // fewCalls is an error if more processes wait for servers than have places.
 func (s *spec) fewCalls(node *guest.Node) error {
 	var count int
-	if err := node.Ask(s.ctx, "MountCalls.Count", anyCall, &count); err != nil {
+	if err := node.Call(s.ctx, "MountCalls.Count", anyCall, &count); err != nil {
 		return err
 	}
 	if count == 0 || count > mostCalls {

@@ -42,19 +42,19 @@ func fileOf(pod, volume, name string) string {
 }
 
 // Publish makes a volume visible for a pod, and says how long that took.
-func (p *Plugin) Publish(asked Volume, took *time.Duration) error {
-	dir := dirOf(asked.Pod, asked.Volume.Name)
+func (p *Plugin) Publish(request Volume, took *time.Duration) error {
+	dir := dirOf(request.Pod, request.Volume.Name)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return err
 	}
 	defer measure(took)()
-	return p.plugin.Publish(context.Background(), volumes.Spec{PersistentVolume: &asked.Volume, Access: asked.Access}, dir)
+	return p.plugin.Publish(context.Background(), volumes.Spec{PersistentVolume: &request.Volume, Access: request.Access}, dir)
 }
 
 // Unpublish takes it away.
-func (p *Plugin) Unpublish(asked Volume, took *time.Duration) error {
+func (p *Plugin) Unpublish(request Volume, took *time.Duration) error {
 	defer measure(took)()
-	return p.plugin.Unpublish(context.Background(), dirOf(asked.Pod, asked.Volume.Name))
+	return p.plugin.Unpublish(context.Background(), dirOf(request.Pod, request.Volume.Name))
 }
 
 func measure(took *time.Duration) func() {

@@ -71,12 +71,12 @@ func (b *testbed) dump(ctx context.Context) {
 // progress waits until the process of a node has stored more.
 func (s *spec) progress(node *guest.Node) error {
 	var before int64
-	if err := node.Ask(s.ctx, "Load.Stored", guest.Nothing{}, &before); err != nil {
+	if err := node.Call(s.ctx, "Load.Stored", guest.Nothing{}, &before); err != nil {
 		return err
 	}
 	return scenario.Eventually(s.ctx, func() error {
 		var now int64
-		if err := node.Ask(s.ctx, "Load.Stored", guest.Nothing{}, &now); err != nil {
+		if err := node.Call(s.ctx, "Load.Stored", guest.Nothing{}, &now); err != nil {
 			return err
 		}
 		if now < before+3 {
@@ -90,7 +90,7 @@ func (s *spec) progress(node *guest.Node) error {
 // that it stored.
 func (s *spec) stopLoad(node *guest.Node, file string) error {
 	var stored int64
-	if err := node.Ask(s.ctx, "Load.Stop", guest.Nothing{}, &stored); err != nil {
+	if err := node.Call(s.ctx, "Load.Stop", guest.Nothing{}, &stored); err != nil {
 		return err
 	}
 	return checkLines(file, stored)
@@ -108,7 +108,7 @@ func quickly(work func() error) error {
 	return err
 }
 
-// checkLines says whether a file has the lines from 1 to last.
+// checkLines reports whether a file has the lines from 1 to last.
 func checkLines(path string, last int64) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

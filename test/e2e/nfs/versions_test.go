@@ -52,7 +52,7 @@ func restarted(s *spec) {
 	for n := 1; n <= nodes; n++ {
 		scenario.Step(fmt.Sprintf("a pod on node %d writes line after line", n), func() error {
 			return errors.Join(s.publish(n, "web", volume),
-				s.nodes[n].Ask(s.ctx, "Load.Start", fileOf("web", "load", nameOf(n)), &guest.Nothing{}), s.progress(s.nodes[n]))
+				s.nodes[n].Call(s.ctx, "Load.Start", fileOf("web", "load", nameOf(n)), &guest.Nothing{}), s.progress(s.nodes[n]))
 		})
 	}
 	scenario.Step("the server is killed", s.good.Kill)

@@ -45,11 +45,11 @@ func provisioned(on *server, name, options string) corev1.PersistentVolume {
 }
 
 func (s *spec) publish(n int, pod string, volume corev1.PersistentVolume) error {
-	return s.nodes[n].Ask(s.ctx, "Plugin.Publish", Volume{Pod: pod, Volume: volume}, new(time.Duration))
+	return s.nodes[n].Call(s.ctx, "Plugin.Publish", Volume{Pod: pod, Volume: volume}, new(time.Duration))
 }
 
 func (s *spec) unpublish(n int, pod string, volume corev1.PersistentVolume) error {
-	return s.nodes[n].Ask(s.ctx, "Plugin.Unpublish", Volume{Pod: pod, Volume: volume}, new(time.Duration))
+	return s.nodes[n].Call(s.ctx, "Plugin.Unpublish", Volume{Pod: pod, Volume: volume}, new(time.Duration))
 }
 
 func (s *spec) write(n int, pod, volume, content string) error {
@@ -89,7 +89,7 @@ func noClient(s *spec) {
 func (s *spec) loadModules() {
 	for _, node := range s.nodes[1:] {
 		scenario.Step(node.Name+" loads the kernel's module", func() error {
-			return node.Ask(s.ctx, "Plugin.LoadModules", guest.Nothing{}, &guest.Nothing{})
+			return node.Call(s.ctx, "Plugin.LoadModules", guest.Nothing{}, &guest.Nothing{})
 		})
 	}
 }
@@ -110,8 +110,8 @@ func manyPods(s *spec) {
 		return errors.Join(s.unpublish(1, "writer", volume), s.pluginMounts(1, 2), s.podReads(1, "second", "shared", "hello"))
 	})
 	scenario.Step("a pod that may only read can't write", func() error {
-		asked := Volume{Pod: "readonly", Volume: volume, Access: mount.ReadOnly}
-		if err := s.nodes[2].Ask(s.ctx, "Plugin.Publish", asked, new(time.Duration)); err != nil {
+		request := Volume{Pod: "readonly", Volume: volume, Access: mount.ReadOnly}
+		if err := s.nodes[2].Call(s.ctx, "Plugin.Publish", request, new(time.Duration)); err != nil {
 			return err
 		}
 		return errors.Join(refuses(s.write(2, "readonly", "shared", "no"), "read-only"), s.podReads(2, "readonly", "shared", "hello"))

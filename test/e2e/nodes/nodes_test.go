@@ -48,11 +48,11 @@ func ran(s *spec) {
 			return err
 		})
 	})
-	scenario.Soon(s.ctx, "kubelets tell how full disks are", func() error {
+	scenario.Soon(s.ctx, "kubelets report how full disks are", func() error {
 		for _, node := range s.Nodes {
 			stats, err := s.kubectl("get", "--raw", "/api/v1/nodes/"+node.Name+"/proxy/stats/summary")
 			if err == nil && !strings.Contains(stats, "capacityBytes") {
-				err = fmt.Errorf("%s tells %s", node.Name, stats)
+				err = fmt.Errorf("%s reports %s", node.Name, stats)
 			}
 			if err != nil {
 				return err
@@ -75,7 +75,7 @@ func propagated(s *spec) {
 	scenario.Step("and a folder of the machine's that they are shown", func() error {
 		return s.Each(func(node *kubenode.Node) error {
 			var names []string
-			err := node.Host.Ask(s.ctx, "Files.List", shown, &names)
+			err := node.Host.Call(s.ctx, "Files.List", shown, &names)
 			if err == nil && !slices.Contains(names, "node1-kubelet.log") {
 				err = fmt.Errorf("%s has %q there", node.Name, names)
 			}
@@ -92,11 +92,11 @@ func propagated(s *spec) {
 	})
 }
 
-// mounted says whether each node has so many mounts at a path.
+// mounted reports whether each node has so many mounts at a path.
 func (s *spec) mounted(path string, want int) error {
 	return s.Each(func(node *kubenode.Node) error {
 		var got []string
-		err := node.Host.Ask(s.ctx, "Files.Mounts", path, &got)
+		err := node.Host.Call(s.ctx, "Files.Mounts", path, &got)
 		if err == nil && len(got) != want {
 			err = fmt.Errorf("%s has %d mounts at %s, not %d: %q", node.Name, len(got), path, want, got)
 		}
@@ -174,7 +174,7 @@ func crashed(s *spec) {
 		_, member := at()
 		node, err := s.node(member.Name)
 		if err == nil && node.Status.NodeInfo.BootID == boot {
-			err = errors.New("it hasn't told of its boot")
+			err = errors.New("it hasn't reported its boot")
 		}
 		return errors.Join(err, s.IsReady(s.ctx, member.Name))
 	})

@@ -2,7 +2,7 @@
 // on, by themselves, without Stowage. One is this machine, in namespaces of the test's
 // own, and two are User Mode Linux guests; each runs containerd and a kubelet, beside
 // the control plane of a stock Kubernetes. Where `make e2e` fails and this does not, the
-// test bed is not the reason.
+// testbed is not the reason.
 package nodes_test
 
 import (
@@ -52,7 +52,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	scenario.Step("two guests boot", func() error { return s.Boot(ctx) })
 	scenario.Step("a stock control plane starts", func() error { return s.StartControlPlane(ctx, "") })
 	scenario.Step("containerd and a kubelet start on the machine and in the guests", func() error {
-		return s.Join(ctx, kube.Nodes{Services: services, Folders: map[string]string{shown: s.Folder.Logs()}})
+		return s.Join(ctx, services, kubenode.Cluster{Folders: map[string]string{shown: s.Folder.Logs()}})
 	})
 	scenario.Step("all take the images", func() error { return s.Load(ctx, "pause.tar", "busybox.tar") })
 	scenario.Step("all are Ready", func() error {

@@ -14,22 +14,22 @@ import (
 )
 
 // ListVolumes lists what the backend holds, in pages whose tokens are places in the list.
-func (s *controller) ListVolumes(ctx context.Context, asked *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+func (s *controller) ListVolumes(ctx context.Context, req *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	if !is[backend.Lister](s) {
-		return nil, status.Error(codes.Unimplemented, "the backend can't tell what it holds")
+		return nil, status.Error(codes.Unimplemented, "the backend can't list what it holds")
 	}
 	ids, err := s.held(ctx)
 	if err != nil {
 		return nil, err
 	}
 	begin := 0
-	if token := asked.GetStartingToken(); token != "" {
+	if token := req.GetStartingToken(); token != "" {
 		if begin, err = strconv.Atoi(token); err != nil || begin < 0 || begin > len(ids) {
 			return nil, status.Errorf(codes.Aborted, "starting_token %q is none of this list's: begin anew", token)
 		}
 	}
 	response, end := &csi.ListVolumesResponse{}, len(ids)
-	if most := int(asked.GetMaxEntries()); most > 0 && begin+most < end {
+	if most := int(req.GetMaxEntries()); most > 0 && begin+most < end {
 		end = begin + most
 		response.NextToken = strconv.Itoa(end)
 	}
@@ -39,7 +39,7 @@ func (s *controller) ListVolumes(ctx context.Context, asked *csi.ListVolumesRequ
 	return response, nil
 }
 
-// held are the ids of what the backend holds, in order; none where it can't tell.
+// held are the ids of what the backend holds, in order; none where it can't list them.
 func (s *controller) held(ctx context.Context) (ids []string, err error) {
 	lister, can := backend.As[backend.Lister](s.Backend)
 	if !can {
@@ -68,15 +68,15 @@ func (s *controller) listed(id string) *csi.Volume {
 }
 
 // ControllerExpandVolume has the backend grow a volume.
-func (s *controller) ControllerExpandVolume(ctx context.Context, asked *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
-	known, err := s.find(asked.GetVolumeId())
+func (s *controller) ControllerExpandVolume(ctx context.Context, req *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+	known, err := s.find(req.GetVolumeId())
 	switch {
 	case err != nil:
 		return nil, err
-	case asked.GetCapacityRange() == nil:
+	case req.GetCapacityRange() == nil:
 		return nil, missing("capacity_range")
 	}
-	wanted := *resource.NewQuantity(asked.GetCapacityRange().GetRequiredBytes(), resource.BinarySI)
+	wanted := *resource.NewQuantity(req.GetCapacityRange().GetRequiredBytes(), resource.BinarySI)
 	var grown backend.Expansion
 	err = s.finished(ctx, func(ctx context.Context) (err error) {
 		grown, err = backend.Expand(ctx, s.Backend, known.made.Handle, wanted)
@@ -86,17 +86,17 @@ func (s *controller) ControllerExpandVolume(ctx context.Context, asked *csi.Cont
 		return nil, err
 	}
 	known.made.Capacity = grown.Capacity
-	if !fits(asked.GetCapacityRange(), grown.Capacity.Value()) {
+	if !fits(req.GetCapacityRange(), grown.Capacity.Value()) {
 		return nil, status.Errorf(codes.OutOfRange, "the volume has %s now", grown.Capacity.String())
 	}
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: grown.Capacity.Value(), NodeExpansionRequired: grown.OnNode}, nil
 }
 
-// GetCapacity tells how much room the backend has.
+// GetCapacity returns how much room the backend has.
 func (s *controller) GetCapacity(ctx context.Context, _ *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	reporter, can := backend.As[backend.CapacityReporter](s.Backend)
 	if !can {
-		return nil, status.Error(codes.Unimplemented, "the backend can't tell how much it can hold")
+		return nil, status.Error(codes.Unimplemented, "the backend doesn't know how much it can hold")
 	}
 	space, err := reporter.Space(ctx)
 	if err != nil {

@@ -14,27 +14,27 @@ import (
 )
 
 // ControllerPublishVolume has the backend attach a volume to a node.
-func (s *controller) ControllerPublishVolume(ctx context.Context, asked *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+func (s *controller) ControllerPublishVolume(ctx context.Context, req *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	attacher, err := s.attacher()
 	switch {
 	case err != nil:
 		return nil, err
-	case asked.GetVolumeId() == "":
+	case req.GetVolumeId() == "":
 		return nil, missing("volume_id")
-	case asked.GetNodeId() == "":
+	case req.GetNodeId() == "":
 		return nil, missing("node_id")
-	case asked.GetVolumeCapability() == nil:
+	case req.GetVolumeCapability() == nil:
 		return nil, missing("volume_capability")
 	}
-	known, err := s.find(asked.GetVolumeId())
+	known, err := s.find(req.GetVolumeId())
 	if err != nil {
 		return nil, err
 	}
-	node, err := s.identity(ctx, asked.GetNodeId())
+	node, err := s.identity(ctx, req.GetNodeId())
 	if err != nil {
 		return nil, err
 	}
-	request := backend.AttachRequest{ID: known.made.Handle, Node: node, ReadOnly: asked.GetReadonly()}
+	request := backend.AttachRequest{ID: known.made.Handle, Node: node, ReadOnly: req.GetReadonly()}
 	return s.attach(ctx, attacher, known, request)
 }
 
@@ -76,20 +76,20 @@ func (s *controller) identity(ctx context.Context, name string) (backend.NodeIde
 
 // ControllerUnpublishVolume has the backend detach a volume from a node, or from all that
 // have it where no node is named. What isn't attached is a success.
-func (s *controller) ControllerUnpublishVolume(ctx context.Context, asked *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+func (s *controller) ControllerUnpublishVolume(ctx context.Context, req *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	attacher, err := s.attacher()
 	switch {
 	case err != nil:
 		return nil, err
-	case asked.GetVolumeId() == "":
+	case req.GetVolumeId() == "":
 		return nil, missing("volume_id")
 	}
-	known, found := s.volumes[asked.GetVolumeId()]
+	known, found := s.volumes[req.GetVolumeId()]
 	if !found {
 		return &csi.ControllerUnpublishVolumeResponse{}, nil
 	}
-	names := []string{asked.GetNodeId()}
-	if asked.GetNodeId() == "" {
+	names := []string{req.GetNodeId()}
+	if req.GetNodeId() == "" {
 		names = slices.Collect(maps.Keys(known.on))
 	}
 	for _, name := range names {

@@ -41,32 +41,32 @@ func (s *controller) claimOf(name string) types.UID {
 
 // requestOf is what a call asks the backend for: the volume of a claim that there would
 // be.
-func (s *controller) requestOf(asked *csi.CreateVolumeRequest) (backend.Request, error) {
-	if asked.GetName() == "" {
+func (s *controller) requestOf(req *csi.CreateVolumeRequest) (backend.Request, error) {
+	if req.GetName() == "" {
 		return backend.Request{}, missing("name")
 	}
-	uid := s.claimOf(asked.GetName())
+	uid := s.claimOf(req.GetName())
 	request := backend.Request{
 		ID:         backend.VolumeID(uid, 1),
 		Claim:      stowagev1alpha1.ClaimReference{Namespace: namespace, Name: "claim-" + string(uid), UID: uid},
-		Capacity:   *resource.NewQuantity(asked.GetCapacityRange().GetRequiredBytes(), resource.BinarySI),
-		Topologies: topologies(asked.GetAccessibilityRequirements()),
+		Capacity:   *resource.NewQuantity(req.GetCapacityRange().GetRequiredBytes(), resource.BinarySI),
+		Topologies: topologies(req.GetAccessibilityRequirements()),
 	}
-	if limit := asked.GetCapacityRange().GetLimitBytes(); limit > 0 && request.Capacity.Value() > limit {
+	if limit := req.GetCapacityRange().GetLimitBytes(); limit > 0 && request.Capacity.Value() > limit {
 		return backend.Request{}, status.Error(codes.OutOfRange, "capacity_range: more is required than the limit")
 	}
 	var err error
-	request.VolumeMode, request.AccessModes, err = modesOf(asked.GetVolumeCapabilities())
+	request.VolumeMode, request.AccessModes, err = modesOf(req.GetVolumeCapabilities())
 	return request, err
 }
 
 // modesOf are the volume mode and the access modes that capabilities come to.
-func modesOf(asked []*csi.VolumeCapability) (corev1.PersistentVolumeMode, []corev1.PersistentVolumeAccessMode, error) {
-	if len(asked) == 0 {
+func modesOf(req []*csi.VolumeCapability) (corev1.PersistentVolumeMode, []corev1.PersistentVolumeAccessMode, error) {
+	if len(req) == 0 {
 		return "", nil, missing("volume_capabilities")
 	}
-	mode, access := volumeMode(asked[0]), []corev1.PersistentVolumeAccessMode{}
-	for _, one := range asked {
+	mode, access := volumeMode(req[0]), []corev1.PersistentVolumeAccessMode{}
+	for _, one := range req {
 		translated, known := modes[one.GetAccessMode().GetMode()]
 		switch {
 		case !known:
@@ -82,8 +82,8 @@ func modesOf(asked []*csi.VolumeCapability) (corev1.PersistentVolumeMode, []core
 	return mode, access, nil
 }
 
-func volumeMode(asked *csi.VolumeCapability) corev1.PersistentVolumeMode {
-	if asked.GetBlock() != nil {
+func volumeMode(req *csi.VolumeCapability) corev1.PersistentVolumeMode {
+	if req.GetBlock() != nil {
 		return corev1.PersistentVolumeBlock
 	}
 	return corev1.PersistentVolumeFilesystem

@@ -46,9 +46,9 @@ func writer() *csi.VolumeCapability {
 }
 
 // made makes a volume and returns its id.
-func made(t *testing.T, s *controller, asked *csi.CreateVolumeRequest) string {
+func made(t *testing.T, s *controller, req *csi.CreateVolumeRequest) string {
 	t.Helper()
-	response, err := s.CreateVolume(t.Context(), asked)
+	response, err := s.CreateVolume(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestANameThatIsUsedAgainIsForAnotherVolume(t *testing.T) {
 	}
 }
 
-func TestWhatTheBackendSaysIsToldInCodes(t *testing.T) {
+func TestErrorsOfTheBackendBecomeCodes(t *testing.T) {
 	for kind, code := range map[backend.ErrorKind]codes.Code{
 		backend.Invalid: codes.InvalidArgument, backend.Exhausted: codes.ResourceExhausted,
 		backend.Unavailable: codes.Unavailable, backend.Conflict: codes.AlreadyExists,
@@ -95,7 +95,7 @@ func TestWhatTheBackendSaysIsToldInCodes(t *testing.T) {
 		mustBe(t, err, code)
 	}
 	s, memory := newServer()
-	memory.FailNext(errors.New("nobody knows"))
+	memory.FailNext(errors.New("cause unknown"))
 	_, err := s.CreateVolume(t.Context(), asking("a", mebibyte))
 	mustBe(t, err, codes.Internal)
 }
@@ -155,11 +155,11 @@ func TestVolumesAreListedInPages(t *testing.T) {
 func TestACopyHasASource(t *testing.T) {
 	s, _ := newServer()
 	copyOf := func(id string) *csi.CreateVolumeRequest {
-		asked := asking("copy", mebibyte)
-		asked.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+		req := asking("copy", mebibyte)
+		req.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
 			Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: id},
 		}}
-		return asked
+		return req
 	}
 	_, err := s.CreateVolume(t.Context(), copyOf("pvc-other"))
 	mustBe(t, err, codes.NotFound)

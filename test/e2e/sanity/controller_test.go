@@ -32,9 +32,9 @@ type controllerOptions struct {
 }
 
 // controller is a driver's Controller and Identity services, over the contract of Stowage's
-// backends: what kube-controller-manager and Stowage's manager do with claims and volume
-// objects, csi-sanity has to ask somebody for. What Kubernetes keeps in objects (whose a
-// volume is, its attributes, where it is attached) it keeps in memory.
+// backends: csi-sanity needs them for what kube-controller-manager and Stowage's manager do
+// with claims and volume objects. What Kubernetes keeps in objects (a volume's claim, its
+// attributes, where it is attached) it keeps in memory.
 type controller struct {
 	csi.UnimplementedControllerServer
 	csi.UnimplementedIdentityServer
@@ -63,10 +63,10 @@ func newController(options controllerOptions) *controller {
 }
 
 // oneAtATime serves each call alone, which is enough for a test.
-func (s *controller) oneAtATime(ctx context.Context, asked any, _ *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
+func (s *controller) oneAtATime(ctx context.Context, req any, _ *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return serve(ctx, asked)
+	return serve(ctx, req)
 }
 
 // left is what was made and not removed: handles, in order.
@@ -76,7 +76,7 @@ func (s *controller) left() []string {
 	return slices.Sorted(maps.Keys(s.volumes))
 }
 
-// ControllerGetCapabilities tells what the backend is able to do.
+// ControllerGetCapabilities returns what the backend is able to do.
 func (s *controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	response := &csi.ControllerGetCapabilitiesResponse{}
 	for _, claimed := range s.capabilities() {
@@ -116,7 +116,7 @@ func (s *controller) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (
 	return &csi.GetPluginInfoResponse{Name: s.Driver, VendorVersion: "test"}, nil
 }
 
-// GetPluginCapabilities tells that this is the Controller service.
+// GetPluginCapabilities reports that this is the Controller service.
 func (s *controller) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{serviceCapability()}}, nil
 }
@@ -162,7 +162,7 @@ func (s *controller) finished(ctx context.Context, call func(ctx context.Context
 	}
 }
 
-// attributes are what the node is told of a volume.
+// attributes are what the node gets to know of a volume.
 func (s *controller) attributes(made *backend.Volume) map[string]string {
 	attributes := map[string]string{stowagev1alpha1.BackendAttribute: s.Name}
 	maps.Copy(attributes, made.Attributes)

@@ -16,31 +16,31 @@ import (
 )
 
 // CreateVolume has the backend make a volume.
-func (s *controller) CreateVolume(ctx context.Context, asked *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	request, err := s.requestOf(asked)
+func (s *controller) CreateVolume(ctx context.Context, req *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	request, err := s.requestOf(req)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkParameters(asked); err != nil {
+	if err := s.checkParameters(req); err != nil {
 		return nil, err
 	}
-	source := asked.GetVolumeContentSource().GetVolume().GetVolumeId()
+	source := req.GetVolumeContentSource().GetVolume().GetVolumeId()
 	if known, made := s.volumes[request.ID]; made {
 		if !reflect.DeepEqual(known.request.AccessModes, request.AccessModes) || known.request.VolumeMode != request.VolumeMode ||
-			known.source != source || !fits(asked.GetCapacityRange(), known.made.Capacity.Value()) {
+			known.source != source || !fits(req.GetCapacityRange(), known.made.Capacity.Value()) {
 			return nil, status.Errorf(codes.AlreadyExists, "volume %s was made for another request", request.ID)
 		}
-		return s.created(asked, known), nil
+		return s.created(req, known), nil
 	}
-	if request.Source, err = s.sourceOf(asked); err != nil {
+	if request.Source, err = s.sourceOf(req); err != nil {
 		return nil, err
 	}
-	return s.create(ctx, asked, &volume{request: request, source: source, on: map[string]bool{}})
+	return s.create(ctx, req, &volume{request: request, source: source, on: map[string]bool{}})
 }
 
 // checkParameters checks those of the class, as the manager does.
-func (s *controller) checkParameters(asked *csi.CreateVolumeRequest) error {
-	parameters, err := backend.ParseParameters(asked.GetParameters())
+func (s *controller) checkParameters(req *csi.CreateVolumeRequest) error {
+	parameters, err := backend.ParseParameters(req.GetParameters())
 	if err == nil && parameters.Backend != s.Name {
 		err = backend.Invalid.Errorf("there is no StorageBackend %s", parameters.Backend)
 	}
@@ -48,21 +48,21 @@ func (s *controller) checkParameters(asked *csi.CreateVolumeRequest) error {
 }
 
 // sourceOf is the volume that a new one is to be a copy of, if it is to be one.
-func (s *controller) sourceOf(asked *csi.CreateVolumeRequest) (*backend.Source, error) {
+func (s *controller) sourceOf(req *csi.CreateVolumeRequest) (*backend.Source, error) {
 	switch {
-	case asked.GetVolumeContentSource() == nil:
+	case req.GetVolumeContentSource() == nil:
 		return nil, nil
-	case asked.GetVolumeContentSource().GetVolume() == nil:
+	case req.GetVolumeContentSource().GetVolume() == nil:
 		return nil, status.Error(codes.InvalidArgument, "volume_content_source: volumes can be copied, and nothing else")
 	}
-	copied, err := s.find(asked.GetVolumeContentSource().GetVolume().GetVolumeId())
+	copied, err := s.find(req.GetVolumeContentSource().GetVolume().GetVolumeId())
 	if err != nil {
 		return nil, err
 	}
 	return &backend.Source{ID: copied.made.Handle, Claim: copied.request.Claim}, nil
 }
 
-func (s *controller) create(ctx context.Context, asked *csi.CreateVolumeRequest, wanted *volume) (*csi.CreateVolumeResponse, error) {
+func (s *controller) create(ctx context.Context, req *csi.CreateVolumeRequest, wanted *volume) (*csi.CreateVolumeResponse, error) {
 	if err := s.Backend.Capabilities().Check(wanted.request); err != nil {
 		return nil, toStatus(err)
 	}
@@ -74,28 +74,28 @@ func (s *controller) create(ctx context.Context, asked *csi.CreateVolumeRequest,
 		return nil, err
 	}
 	s.volumes[wanted.made.Handle] = wanted
-	if has := wanted.made.Capacity.Value(); !fits(asked.GetCapacityRange(), has) {
+	if has := wanted.made.Capacity.Value(); !fits(req.GetCapacityRange(), has) {
 		return nil, status.Errorf(codes.OutOfRange, "the volume was made with %d bytes", has)
 	}
-	return s.created(asked, wanted), nil
+	return s.created(req, wanted), nil
 }
 
-// fits tells whether a capacity is what was asked for.
-func fits(asked *csi.CapacityRange, bytes int64) bool {
-	return bytes >= asked.GetRequiredBytes() && (asked.GetLimitBytes() == 0 || bytes <= asked.GetLimitBytes())
+// fits reports whether a capacity is what was asked for.
+func fits(req *csi.CapacityRange, bytes int64) bool {
+	return bytes >= req.GetRequiredBytes() && (req.GetLimitBytes() == 0 || bytes <= req.GetLimitBytes())
 }
 
-func (s *controller) created(asked *csi.CreateVolumeRequest, known *volume) *csi.CreateVolumeResponse {
+func (s *controller) created(req *csi.CreateVolumeRequest, known *volume) *csi.CreateVolumeResponse {
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
 		VolumeId: known.made.Handle, CapacityBytes: known.made.Capacity.Value(), VolumeContext: s.attributes(known.made),
-		ContentSource: asked.GetVolumeContentSource(), AccessibleTopology: accessible(known.made),
+		ContentSource: req.GetVolumeContentSource(), AccessibleTopology: accessible(known.made),
 	}}
 }
 
 // DeleteVolume has the backend remove a volume. No backend has one whose id isn't of the
 // form that all ids are of: that there is none is a success.
-func (s *controller) DeleteVolume(ctx context.Context, asked *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
-	id := asked.GetVolumeId()
+func (s *controller) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	id := req.GetVolumeId()
 	if id == "" {
 		return nil, missing("volume_id")
 	}
@@ -119,14 +119,14 @@ func isVolumeID(id string) bool {
 	return ours && err == nil
 }
 
-// ValidateVolumeCapabilities tells whether a volume can be used in some ways.
-func (s *controller) ValidateVolumeCapabilities(_ context.Context, asked *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
-	known, err := s.find(asked.GetVolumeId())
+// ValidateVolumeCapabilities reports whether a volume can be used in some ways.
+func (s *controller) ValidateVolumeCapabilities(_ context.Context, req *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+	known, err := s.find(req.GetVolumeId())
 	if err != nil {
 		return nil, err
 	}
 	wanted := backend.Request{}
-	if wanted.VolumeMode, wanted.AccessModes, err = modesOf(asked.GetVolumeCapabilities()); err != nil {
+	if wanted.VolumeMode, wanted.AccessModes, err = modesOf(req.GetVolumeCapabilities()); err != nil {
 		return nil, err
 	}
 	if refusal := s.Backend.Capabilities().Check(wanted); refusal != nil {
@@ -136,6 +136,6 @@ func (s *controller) ValidateVolumeCapabilities(_ context.Context, asked *csi.Va
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: "the volume was made for another volume mode"}, nil
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
-		VolumeContext: asked.GetVolumeContext(), VolumeCapabilities: asked.GetVolumeCapabilities(), Parameters: asked.GetParameters(),
+		VolumeContext: req.GetVolumeContext(), VolumeCapabilities: req.GetVolumeCapabilities(), Parameters: req.GetParameters(),
 	}}, nil
 }

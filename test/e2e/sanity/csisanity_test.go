@@ -110,7 +110,7 @@ func (p Plan) serve(ctx context.Context) (*controller, error) {
 	return shim, nil
 }
 
-// verdict takes what Ginkgo tells a test; the report says it all.
+// verdict takes Ginkgo's calls of a test; the report has them all.
 type verdict struct{}
 
 func (verdict) Fail() {}
@@ -124,7 +124,7 @@ func (p Plan) run(endpoint string) (got Outcome) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	tests := sanity.GinkgoTest(&config)
 	defer tests.Finalize()
-	ginkgo.ReportAfterSuite("what is told", func(report ginkgo.Report) { got = outcomeOf(report) })
+	ginkgo.ReportAfterSuite("the outcome", func(report ginkgo.Report) { got = outcomeOf(report) })
 	suite, reporter := ginkgo.GinkgoConfiguration()
 	suite.Timeout, suite.RandomizeAllSpecs = sanityTime, true
 	reporter.NoColor, reporter.Verbose = true, true
@@ -150,10 +150,10 @@ func (p Plan) config(endpoint string) sanity.TestConfig {
 // withController adds to what the node's plug-in says of itself that there is a
 // Controller service: the node's, truly, says that it has none, and csi-sanity would
 // leave out what needs volumes.
-func withController(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	err := call(ctx, method, asked, answer, conn, options...)
-	if told, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
-		told.Capabilities = append(told.Capabilities, serviceCapability())
+func withController(ctx context.Context, method string, req, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := call(ctx, method, req, answer, conn, options...)
+	if plugin, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
+		plugin.Capabilities = append(plugin.Capabilities, serviceCapability())
 	}
 	return err
 }

@@ -72,25 +72,25 @@ func (*Host) Prepare(base string, _ *guest.Nothing) error {
 }
 
 // Start starts the agent, and waits until it is ready.
-func (h *Host) Start(asked Agent, _ *guest.Nothing) error {
-	return h.start(context.Background(), asked)
+func (h *Host) Start(req Agent, _ *guest.Nothing) error {
+	return h.start(context.Background(), req)
 }
 
 // start starts the agent as a DaemonSet does beside a kubelet, which is ready once the
 // kubelet has its drivers.
-func (h *Host) start(ctx context.Context, asked Agent) error {
-	agentRoot := filepath.Join(asked.Root, "agent")
-	for _, dir := range []string{filepath.Join(kubeletDir(asked.Root), "plugins_registry"), agentRoot, asked.Base, asked.Devices} {
+func (h *Host) start(ctx context.Context, req Agent) error {
+	agentRoot := filepath.Join(req.Root, "agent")
+	for _, dir := range []string{filepath.Join(kubeletDir(req.Root), "plugins_registry"), agentRoot, req.Base, req.Devices} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return err
 		}
 	}
 	h.agent = cluster.NewProgram(cluster.ProgramOptions{
-		Name: asked.Node + "-agent", Path: asked.Program, LogFile: asked.Log, Probe: agentProbe,
+		Name: req.Node + "-agent", Path: req.Program, LogFile: req.Log, Probe: agentProbe,
 		Arguments: []string{
-			"--kubeconfig=" + asked.Kubeconfig, "--node-name=" + asked.Node, "--metrics-bind-address=0", "--log-format=console",
-			"--kubelet-dir=" + kubeletDir(asked.Root), "--root-dir=" + agentRoot, "--local-base=" + asked.Base,
-			"--device-dir=" + asked.Devices, "--max-disks=" + strconv.Itoa(asked.MaxDisks),
+			"--kubeconfig=" + req.Kubeconfig, "--node-name=" + req.Node, "--metrics-bind-address=0", "--log-format=console",
+			"--kubelet-dir=" + kubeletDir(req.Root), "--root-dir=" + agentRoot, "--local-base=" + req.Base,
+			"--device-dir=" + req.Devices, "--max-disks=" + strconv.Itoa(req.MaxDisks),
 		},
 	})
 	if err := h.agent.Start(); err != nil {
@@ -98,7 +98,7 @@ func (h *Host) start(ctx context.Context, asked Agent) error {
 	}
 	for _, driver := range []string{stowagev1alpha1.NFSDriver, stowagev1alpha1.LocalDriver, stowagev1alpha1.GCEDriver} {
 		err := scenario.Eventually(ctx, func() error {
-			_, err := register(ctx, kubeletDir(asked.Root), driver)
+			_, err := register(ctx, kubeletDir(req.Root), driver)
 			return err
 		})
 		if err != nil {
@@ -109,26 +109,26 @@ func (h *Host) start(ctx context.Context, asked Agent) error {
 }
 
 // Run runs a suite in a process of its own: Ginkgo runs one, once.
-func (*Host) Run(asked Plan, got *Outcome) error {
-	content, err := json.Marshal(asked)
+func (*Host) Run(req Plan, got *Outcome) error {
+	content, err := json.Marshal(req)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(asked.Folder, asked.Subject.Name+".json")
-	if err := errors.Join(os.MkdirAll(asked.Folder, 0o755), os.WriteFile(file, content, 0o600)); err != nil {
+	file := filepath.Join(req.Folder, req.Subject.Name+".json")
+	if err := errors.Join(os.MkdirAll(req.Folder, 0o755), os.WriteFile(file, content, 0o600)); err != nil {
 		return err
 	}
-	log, err := os.Create(asked.Log)
+	log, err := os.Create(req.Log)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	suite := exec.Command("/proc/self/exe", sanityArgument, file)
-	suite.Stdout, suite.Stderr, suite.Dir = log, log, asked.Folder
+	suite.Stdout, suite.Stderr, suite.Dir = log, log, req.Folder
 	if err := suite.Run(); err != nil {
-		return fmt.Errorf("running suite %s: %w; the end of its log:\n%s", asked.Subject.Name, err, cluster.Tail(asked.Log, 20))
+		return fmt.Errorf("running suite %s: %w; the end of its log:\n%s", req.Subject.Name, err, cluster.Tail(req.Log, 20))
 	}
-	if content, err = os.ReadFile(asked.outcomeFile()); err != nil {
+	if content, err = os.ReadFile(req.outcomeFile()); err != nil {
 		return err
 	}
 	return json.Unmarshal(content, got)

@@ -102,8 +102,8 @@ func short(why string) string {
 
 func firstOf(lines []string, most int) []string { return lines[:min(most, len(lines))] }
 
-// tell is what people are told of a suite.
-func (o Outcome) tell(name string) string {
+// summary is a suite's outcome, for people.
+func (o Outcome) summary(name string) string {
 	sign := "✓"
 	if o.problem() != nil {
 		sign = "✗"

@@ -31,8 +31,8 @@ func TestASpecThatDidNotRunThoughItCouldIsAProblem(t *testing.T) {
 			if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
 				t.Errorf("got %v, want %q", err, test.problem)
 			}
-			if told := test.outcome.tell("nfs"); strings.Contains(told, "✓") != (err == nil) || !strings.Contains(told, test.problem) {
-				t.Errorf("people are told %q", told)
+			if text := test.outcome.summary("nfs"); strings.Contains(text, "✓") != (err == nil) || !strings.Contains(text, test.problem) {
+				t.Errorf("the summary is %q", text)
 			}
 		})
 	}

@@ -32,10 +32,10 @@ const (
 	disksBackend       = "disks"
 )
 
-// lanes are all suites. Those of a lane run one after the other, because they have a
-// backend or a node's limit in common; lanes run at the same time. In the guest is what
+// queues are all suites. Those of a queue run one after the other, because they have a
+// backend or a node's limit in common; queues run at the same time. In the guest is what
 // needs its kernel: one that mounts NFS, and lets root grow an ext4 that is mounted.
-var lanes = []lane{
+var queues = []queue{
 	{inGuest: true, subjects: []Subject{
 		{Name: "nfs", Driver: stowagev1alpha1.NFSDriver, Backend: shareBackend, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
 		{Name: "local-image-ext4", Driver: stowagev1alpha1.LocalDriver, Backend: imagesBackend, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
@@ -53,15 +53,15 @@ var lanes = []lane{
 	}},
 }
 
-// lane is suites that run one after the other, on the machine or in the guest.
-type lane struct {
+// queue is suites that run one after the other, on the machine or in the guest.
+type queue struct {
 	inGuest  bool
 	subjects []Subject
 }
 
-// subjects are those of all lanes.
+// subjects are those of all queues.
 func subjects() (all []Subject) {
-	for _, one := range lanes {
+	for _, one := range queues {
 		all = append(all, one.subjects...)
 	}
 	return all

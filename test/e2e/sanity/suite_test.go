@@ -63,7 +63,7 @@ func describe() {
 		total := Outcome{}
 		BeforeAll(func(ctx SpecContext) {
 			s.start(ctx, guest.SuiteFolder())
-			s.runLanes(context.WithoutCancel(ctx))
+			s.runQueues(context.WithoutCancel(ctx))
 		}, NodeTimeout(startTimeout))
 		for _, one := range subjects() {
 			It("passes for "+one.Name, SpecTimeout(specTimeout), func(ctx SpecContext) {
@@ -71,7 +71,7 @@ func describe() {
 				Eventually(ctx, s.outcomes[one.Name]).Should(Receive(&got))
 				total.Specs = append(total.Specs, got.Specs...)
 				total.Claims = append(total.Claims, got.Claims...)
-				fmt.Println(got.tell(one.Name))
+				fmt.Println(got.summary(one.Name))
 				scenario.Step("csi-sanity passes for "+one.Name, got.problem)
 			})
 		}

@@ -58,7 +58,7 @@ func (s *testbed) start(ctx context.Context, folder guest.Folder) {
 	})
 	step("another one does in the guest", func(ctx context.Context) error {
 		agent, err := s.agentOf(guestName, guestRoot)
-		return errors.Join(err, s.guest.Ask(ctx, "Host.Start", agent, &guest.Nothing{}))
+		return errors.Join(err, s.guest.Call(ctx, "Host.Start", agent, &guest.Nothing{}))
 	})
 	step("a StorageBackend is made for each kind of storage", s.createBackends)
 	for _, name := range []string{shareBackend, directoriesBackend, imagesBackend, xfsBackend, disksBackend} {
@@ -131,7 +131,7 @@ func (s *testbed) startGuest(ctx context.Context) error {
 		return err
 	}
 	s.guest = booted[0]
-	return s.guest.Ask(ctx, "Host.Prepare", s.base(), &guest.Nothing{})
+	return s.guest.Call(ctx, "Host.Prepare", s.base(), &guest.Nothing{})
 }
 
 func (s *testbed) createBackends(ctx context.Context) error {

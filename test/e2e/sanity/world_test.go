@@ -59,10 +59,10 @@ func (w *world) node(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// noKeys has no service account keys: nobody signs in to gce-mock.
+// noKeys has no service account keys: gce-mock asks for no sign-in.
 type noKeys struct{}
 
-// Key tells that there is none.
+// Key reports that there is none.
 func (noKeys) Key(context.Context, string) (key []byte, version string, err error) {
 	return nil, "", backend.Unavailable.Errorf("there are no keys")
 }

@@ -3,9 +3,9 @@
 // `make demo`.
 //
 // There is nothing else in such a control plane: no kube-controller-manager, no
-// scheduler, no kubelet. Nobody but the caller binds claims, protects them,
-// registers nodes or finishes the deletion of pods and namespaces. Package
-// controlplane adds the first two.
+// scheduler, no kubelet. The caller alone binds claims, protects them, registers
+// nodes and finishes the deletion of pods and namespaces. Package controlplane adds
+// the first two.
 package apiserver
 
 import (
@@ -75,7 +75,7 @@ type Server struct {
 // Start starts etcd and kube-apiserver and waits until they serve. The caller
 // stops what it got. The API server authorizes by Node and RBAC and has the
 // NodeRestriction plug-in on, as a cluster does. Unless it is a stock one,
-// ServiceAccount admission is off, because nobody makes default service accounts.
+// ServiceAccount admission is off, because there are no default service accounts.
 func Start(options Options) (*Server, error) {
 	assets, err := Binaries()
 	if err != nil {
@@ -118,20 +118,28 @@ func (s *Server) Stop() error {
 // User makes a client certificate for a user of the given name and groups, and
 // returns a client configuration with it. What the user may do is RBAC's.
 func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
-	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
+	user, err := s.addUser(name, groups)
 	if err != nil {
-		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
+		return nil, err
 	}
 	return user.Config(), nil
 }
 
 // Kubeconfig is the text of a kubeconfig file for one of this server's users.
 func (s *Server) Kubeconfig(name string, groups ...string) ([]byte, error) {
+	user, err := s.addUser(name, groups)
+	if err != nil {
+		return nil, err
+	}
+	return user.KubeConfig()
+}
+
+func (s *Server) addUser(name string, groups []string) (*envtest.AuthenticatedUser, error) {
 	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
 	if err != nil {
 		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
 	}
-	return user.KubeConfig()
+	return user, nil
 }
 
 func environment(options Options) (*envtest.Environment, error) {

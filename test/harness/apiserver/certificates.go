@@ -21,14 +21,12 @@ import (
 // most clusters of `make run`.
 const validity = 30 * 24 * time.Hour
 
-// authority signs certificates that are all of one folder.
 type authority struct {
 	folder      string
 	key         *ecdsa.PrivateKey
 	certificate *x509.Certificate
 }
 
-// newAuthority makes one, and writes its certificate to the folder's AuthorityFile.
 func newAuthority(folder string) (a *authority, err error) {
 	a = &authority{folder: folder}
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
@@ -41,7 +39,6 @@ func newAuthority(folder string) (a *authority, err error) {
 	return a, err
 }
 
-// issue writes a certificate and its key to NAME.crt and NAME.key.
 func (a *authority) issue(name string, template *x509.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -64,7 +61,6 @@ func (a *authority) write(name string, certificate []byte) error {
 	return cert.WriteCert(filepath.Join(a.folder, name), encoded)
 }
 
-// serving is a certificate for a server of these names and addresses.
 func serving(hosts ...string) *x509.Certificate {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: hosts[0]}, KeyUsage: x509.KeyUsageDigitalSignature,
@@ -80,7 +76,6 @@ func serving(hosts ...string) *x509.Certificate {
 	return template
 }
 
-// clientOf is a certificate for a user in a group.
 func clientOf(user, group string) *x509.Certificate {
 	return &x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: []string{group}}, KeyUsage: x509.KeyUsageDigitalSignature,

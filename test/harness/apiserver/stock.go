@@ -16,8 +16,8 @@ const (
 	// ServiceAddress is the one at which pods look for the API server.
 	ServiceAddress = "10.96.0.1"
 
-	// AuthorityFile is, in the folder of certificates of a stock server, of who signed the
-	// API server's certificate, and that with which it calls kubelets.
+	// AuthorityFile is, in the folder of certificates of a stock server, the authority that
+	// signed the API server's certificate, and that with which it calls kubelets.
 	AuthorityFile = "ca.crt"
 	// AccountKeyFile is, there, the key of the tokens of service accounts.
 	AccountKeyFile = "sa-signer.key"
@@ -27,7 +27,7 @@ const (
 
 // configureStock has the server do what a whole Kubernetes needs: pods are service
 // accounts, find the server as the Service kubernetes, and kubelets are called as the
-// server's own user, of whom ca.crt tells them.
+// server's own user, which ca.crt proves to them.
 func configureStock(server *envtest.APIServer, options Options) error {
 	if options.CertDir == "" {
 		return errors.New("a stock server keeps its certificates: name the folder")

@@ -16,7 +16,6 @@ const (
 	CloudZone    = "europe-west3-a"
 )
 
-// startCloud starts a Compute API whose disks are loop devices of this machine.
 func (c *Cluster) startCloud(ctx context.Context) error {
 	log, err := c.Folder.createLog("gce-mock")
 	if err != nil {
@@ -73,7 +72,6 @@ func inCloud(node *corev1.Node) {
 	node.Labels[corev1.LabelTopologyRegion] = CloudZone[:strings.LastIndex(CloudZone, "-")]
 }
 
-// cloud is where the cloud keeps its disks.
 func (f Folder) cloud() string { return f.path("cloud") }
 
 // Devices is where a node finds the disks that are attached to it.
@@ -89,14 +87,12 @@ const secondAgent = "node-agent-second"
 
 // StartSecond adds a node to the cluster, another instance of the cloud, with an agent
 // of its own on this machine: it shares the kernel with the first, and nothing else.
-func (c *Cluster) StartSecond(ctx context.Context) error {
+func (c *Cluster) StartSecond(ctx context.Context) (err error) {
 	if err := c.registerNode(ctx, SecondNode); err != nil {
 		return fmt.Errorf("registering node %s: %w", SecondNode, err)
 	}
-	agent, err := c.newAgent(secondAgent, SecondNode)
-	if err != nil {
+	if c.Second, err = c.newAgent(secondAgent, SecondNode); err != nil {
 		return err
 	}
-	c.Second = agent
-	return agent.StartReady(ctx)
+	return c.Second.StartReady(ctx)
 }

@@ -91,7 +91,6 @@ func (f Folder) write(name string, content []byte) error {
 	return nil
 }
 
-// createLog opens a program's log, empty.
 func (f Folder) createLog(program string) (*os.File, error) {
 	file, err := os.Create(f.Log(program))
 	if err != nil {
@@ -117,8 +116,7 @@ func (f Folder) Lock() (*os.File, error) {
 	return file, nil
 }
 
-// ports are remembered, so that a kubeconfig in somebody's shell is good after
-// a restart.
+// ports are remembered, so that a kubeconfig in a user's shell is good after a restart.
 type ports struct{ APIServer, Etcd, Cloud int }
 
 func (f Folder) ports() (ports, error) {
@@ -140,7 +138,7 @@ func (f Folder) ports() (ports, error) {
 	return kept, f.write("ports", content)
 }
 
-// FreePort is a port of loopback that nobody listens on.
+// FreePort is a port of loopback on which no process listens.
 func FreePort() (int, error) { return freePort(0) }
 
 // FreeAddress is one of loopback, with a port, at which no process listens.

@@ -44,5 +44,5 @@ func EnsureMayMount() error {
 	return fmt.Errorf("entering a namespace: %w", syscall.Exec(path, command, append(os.Environ(), insideVariable+"=1")))
 }
 
-// InsideNamespace says whether this process's mounts can't be seen from outside.
+// InsideNamespace reports whether this process's mounts can't be seen from outside.
 func InsideNamespace() bool { return os.Getenv(insideVariable) != "" }

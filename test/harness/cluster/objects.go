@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -27,8 +26,8 @@ func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (*exec.Cmd, 
 	return command, nil
 }
 
-// applyConfig takes over fields that somebody changed by hand: after an update
-// of Stowage its own objects are as this version wants them.
+// applyConfig takes over fields that were changed by hand: after an update of Stowage
+// its own objects are as this version wants them.
 func (c *Cluster) applyConfig(ctx context.Context) error {
 	config := filepath.Join(apiserver.Repository(), "config", "run")
 	err := c.Run(ctx, "apply", "--server-side", "--force-conflicts", "-k", config)
@@ -74,24 +73,10 @@ func (c *Cluster) registerNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	before := node.DeepCopy()
-	node.Status = nodeStatus(metav1.Now())
+	before, now := node.DeepCopy(), metav1.Now()
+	node.Status = corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Registered", Message: "registered by hand: there is no kubelet",
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}}}
 	return c.Client.Status().Patch(ctx, node, client.MergeFrom(before))
-}
-
-func nodeStatus(now metav1.Time) corev1.NodeStatus {
-	resources := corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("8"),
-		corev1.ResourceMemory: resource.MustParse("32Gi"),
-		corev1.ResourcePods:   resource.MustParse("110"),
-	}
-	return corev1.NodeStatus{
-		Capacity:    resources,
-		Allocatable: resources,
-		Conditions: []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue,
-			Reason: "Registered", Message: "registered by hand: there is no kubelet",
-			LastHeartbeatTime: now, LastTransitionTime: now,
-		}},
-	}
 }

@@ -19,8 +19,7 @@ import (
 const (
 	stopTimeout  = 30 * time.Second
 	pollInterval = 50 * time.Millisecond
-	// tailLines is how much of a log an error shows.
-	tailLines = 12
+	tailLines    = 12
 )
 
 // Program is one of Stowage's own programs as a child of this one. It can be
@@ -30,10 +29,9 @@ type Program struct {
 	// LogFile is where all its runs log to.
 	LogFile string
 
-	path      string
-	arguments []string
-	// environment is added to this process's own.
-	environment []string
+	path        string
+	arguments   []string
+	environment []string // in addition to this process's own
 	probe       string
 	cgroup      string
 
@@ -42,7 +40,6 @@ type Program struct {
 	now *run
 }
 
-// run is one life of a program.
 type run struct {
 	process *os.Process
 	// ended is closed when the process is gone; then err is how it went.
@@ -55,7 +52,7 @@ type ProgramOptions struct {
 	Name, LogFile string
 	// Path is its file. Empty: the one of its name that `make build` makes.
 	Path string
-	// Probe is the address that it answers probes at, as a flag tells it.
+	// Probe is the address that it answers probes at, which a flag sets.
 	Probe string
 	// Ready is the URL that answers once it is ready, of a program that has no flag
 	// for probes.

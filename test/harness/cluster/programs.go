@@ -16,7 +16,6 @@ const (
 	AgentUser   = "node-agent"
 )
 
-// user is one of them, with the file of its kubeconfig.
 type user struct {
 	file, name string
 	groups     []string
@@ -26,8 +25,8 @@ func nodeUser(file, node string) user {
 	return user{file, "system:node:" + node, []string{"system:nodes"}}
 }
 
-// writeKubeconfigs gives each user a certificate: as who they are in a cluster
-// is how they are here, so that config/rbac is what bounds them.
+// writeKubeconfigs makes a certificate for each user, with the user's name in a cluster:
+// config/rbac is what bounds them.
 func (c *Cluster) writeKubeconfigs() error {
 	users := []user{
 		{AdminUser, "admin", []string{"system:masters"}},
@@ -53,26 +52,20 @@ func (c *Cluster) writeKubeconfigs() error {
 	return nil
 }
 
-func (c *Cluster) startManager(ctx context.Context) error {
-	manager, err := c.newProgram("manager", ManagerUser,
-		"--scope=cluster", "--leader-election-namespace="+Namespace)
-	if err != nil {
+func (c *Cluster) startManager(ctx context.Context) (err error) {
+	if c.Manager, err = c.newProgram("manager", ManagerUser, "--scope=cluster", "--leader-election-namespace="+Namespace); err != nil {
 		return err
 	}
-	c.Manager = manager
-	return manager.StartReady(ctx)
+	return c.Manager.StartReady(ctx)
 }
 
-func (c *Cluster) startAgent(ctx context.Context) error {
-	agent, err := c.newAgent(AgentUser, NodeName)
-	if err != nil {
+func (c *Cluster) startAgent(ctx context.Context) (err error) {
+	if c.Agent, err = c.newAgent(AgentUser, NodeName); err != nil {
 		return err
 	}
-	c.Agent = agent
-	return agent.StartReady(ctx)
+	return c.Agent.StartReady(ctx)
 }
 
-// newAgent is a node's agent on this machine, which mounts in a folder of its own.
 func (c *Cluster) newAgent(name, node string) (*Program, error) {
 	return c.newProgram("node-agent", name,
 		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.AgentRoot(node), "--device-dir="+c.Folder.Devices(node))

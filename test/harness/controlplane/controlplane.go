@@ -26,7 +26,6 @@ import (
 )
 
 const (
-	// servicePort is that of the Service kubernetes.
 	servicePort  = 443
 	readyTimeout = time.Minute
 	pollInterval = 100 * time.Millisecond
@@ -150,8 +149,7 @@ func (c *ControlPlane) NodeKubeconfig(node string) (string, error) {
 	return c.Kubeconfig(node, "system:node:"+node, "system:nodes")
 }
 
-// KubeletClients is the file by which a kubelet knows who may call it: its
-// authentication.x509.clientCAFile.
+// KubeletClients is a kubelet's authentication.x509.clientCAFile.
 func (c *ControlPlane) KubeletClients() string {
 	return filepath.Join(c.dir, "certificates", apiserver.AuthorityFile)
 }

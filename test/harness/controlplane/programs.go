@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
-// AllControllers are those that kube-controller-manager runs where nobody says.
+// AllControllers are those that kube-controller-manager runs by default.
 const AllControllers = "*"
 
 var controllersFlag = regexp.MustCompile(`--controllers=(\S+)`)
 
 // StandaloneControllers are those that kube-controller-manager is to run beside
-// --scope=cluster, as config/standalone tells administrators.
+// --scope=cluster, as config/standalone says.
 func StandaloneControllers() (string, error) {
 	content, err := os.ReadFile(filepath.Join(apiserver.Repository(), "config", "standalone", "kustomization.yaml"))
 	if err != nil {

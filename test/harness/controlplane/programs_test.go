@@ -2,7 +2,7 @@ package controlplane
 
 import "testing"
 
-func TestAdministratorsAreToldWhichControllersStowageReplaces(t *testing.T) {
+func TestTheOverlayNamesTheControllersThatStowageReplaces(t *testing.T) {
 	controllers, err := StandaloneControllers()
 	if err != nil || controllers == "" || controllers[:2] != "*," {
 		t.Errorf("%q, %v", controllers, err)

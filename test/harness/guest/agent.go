@@ -31,7 +31,6 @@ type AgentFiles struct {
 	Memory int64
 }
 
-// agentGroup is the control group of an agent whose memory is limited.
 const agentGroup = "agent"
 
 // AgentMemory is what an agent with a limit took.
@@ -43,24 +42,24 @@ type AgentMemory struct {
 }
 
 // Start starts the agent, and waits until it is ready.
-func (a *Agent) Start(asked AgentFiles, _ *Nothing) error {
+func (a *Agent) Start(request AgentFiles, _ *Nothing) error {
 	for _, dir := range []string{AgentRoot, agentDisks} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	group, err := Confine(agentGroup, asked.Memory)
+	group, err := Confine(agentGroup, request.Memory)
 	if err != nil {
 		return err
 	}
 	a.program = cluster.NewProgram(cluster.ProgramOptions{
-		Name: asked.Node + "-agent", Path: filepath.Join(uml.MachineDir, asked.Program), Cgroup: group,
-		LogFile: filepath.Join(logsDir, asked.Node+"-agent.log"), Probe: agentProbe,
+		Name: request.Node + "-agent", Path: filepath.Join(uml.MachineDir, request.Program), Cgroup: group,
+		LogFile: filepath.Join(logsDir, request.Node+"-agent.log"), Probe: agentProbe,
 		Arguments: append([]string{
-			"--kubeconfig=" + filepath.Join(uml.MachineDir, asked.Kubeconfig),
-			"--node-name=" + asked.Node, "--follow-pods", "--root-dir=" + AgentRoot, "--local-base=" + agentDisks,
+			"--kubeconfig=" + filepath.Join(uml.MachineDir, request.Kubeconfig),
+			"--node-name=" + request.Node, "--follow-pods", "--root-dir=" + AgentRoot, "--local-base=" + agentDisks,
 			"--metrics-bind-address=0", "--log-format=console",
-		}, asked.Flags...),
+		}, request.Flags...),
 	})
 	return a.program.StartReady(context.Background())
 }

@@ -101,17 +101,17 @@ func (s *Stowage) VolumesReady(ctx context.Context, pod *corev1.Pod) (corev1.Con
 // AwaitEvent waits for an event about an object, by its name, with a reason and text.
 func (s *Stowage) AwaitEvent(ctx context.Context, about, reason, text string) error {
 	return scenario.Eventually(ctx, func() error {
-		told := s.EventsOf(ctx, about)
-		for event := range strings.Lines(told) {
+		all := s.EventsOf(ctx, about)
+		for event := range strings.Lines(all) {
 			if strings.HasPrefix(event, reason) && strings.Contains(event, text) {
 				return nil
 			}
 		}
-		return errors.New("what is told of " + about + " is: " + told)
+		return errors.New("the events of " + about + " are: " + all)
 	})
 }
 
-// EventsOf is what is told of an object, a line for each event.
+// EventsOf returns an object's events, one a line.
 func (s *Stowage) EventsOf(ctx context.Context, name string) string {
 	events := &corev1.EventList{}
 	if err := s.Client.List(ctx, events, client.InNamespace(corev1.NamespaceDefault)); err != nil {

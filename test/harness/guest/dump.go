@@ -2,24 +2,14 @@ package guest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// mostOfLog is how much of each log a dump has.
 const mostOfLog = 6000
 
 // noise are parts of lines that logs have many of and that explain nothing: calls that
@@ -50,18 +40,17 @@ func DumpText(w io.Writer, heading, text string) { fmt.Fprintf(w, "\n--- %s\n%s\
 
 func (n *Node) dump(ctx context.Context, w io.Writer) {
 	var mounts []string
-	if err := n.Ask(ctx, "Files.Mounts", AgentRoot, &mounts); err != nil {
+	if err := n.Call(ctx, "Files.Mounts", AgentRoot, &mounts); err != nil {
 		DumpText(w, n.Name, err.Error())
 		return
 	}
 	DumpText(w, "mounts of "+n.Name, strings.Join(mounts, "\n"))
 	var stuck string
-	if n.Ask(ctx, "Processes.Stuck", Nothing{}, &stuck) == nil && stuck != "" {
+	if n.Call(ctx, "Processes.Stuck", Nothing{}, &stuck) == nil && stuck != "" {
 		DumpText(w, "what processes of "+n.Name+" wait for", stuck)
 	}
 }
 
-// endOf is the end of a log, without noise.
 func endOf(log string) string {
 	lines := slices.DeleteFunc(slices.Collect(strings.Lines(log)), func(line string) bool {
 		return slices.ContainsFunc(noise, func(part string) bool { return strings.Contains(line, part) })
@@ -70,33 +59,21 @@ func endOf(log string) string {
 	return text[max(0, len(text)-mostOfLog):]
 }
 
+// dumpObjects writes objects as JSON, one a line, and events as kubectl prints them.
 func (s *Stowage) dumpObjects(ctx context.Context, w io.Writer) {
-	for _, list := range []client.ObjectList{
-		&stowagev1alpha1.StorageBackendList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{},
-		&storagev1.VolumeAttachmentList{}, &corev1.NodeList{}, &corev1.PodList{}, &corev1.EventList{},
-	} {
-		if err := s.Client.List(ctx, list); err != nil {
-			DumpText(w, "listing objects", err.Error())
-			continue
-		}
-		var text strings.Builder
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // the lists are of objects
-			fmt.Fprintln(&text, described(item.(client.Object)))
-			return nil
-		})
-		DumpText(w, fmt.Sprintf("%T", list), text.String())
+	const oneALine = `--output=jsonpath={range .items[*]}{@}{"\n"}{end}`
+	for _, kind := range []string{"storagebackends", "pvc", "pv", "volumeattachments", "nodes", "pods"} {
+		s.dumpKind(ctx, w, kind, "--all-namespaces", oneALine)
 	}
+	s.dumpKind(ctx, w, "events", "--all-namespaces", "--sort-by=.lastTimestamp")
 }
 
-// described is an object on one line, without what explains nothing.
-func described(object client.Object) string {
-	if event, is := object.(*corev1.Event); is {
-		return fmt.Sprintf("%s %s: %s: %s", event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Reason, event.Message)
-	}
-	object.SetManagedFields(nil)
-	text, err := json.Marshal(object)
+func (s *Stowage) dumpKind(ctx context.Context, w io.Writer, kind string, arguments ...string) {
+	kubectl, err := s.Kubectl(ctx, append([]string{"get", kind}, arguments...)...)
 	if err != nil {
-		return err.Error()
+		DumpText(w, kind, err.Error())
+		return
 	}
-	return string(text)
+	output, _ := kubectl.CombinedOutput() // an error is in the text
+	DumpText(w, kind, string(output))
 }

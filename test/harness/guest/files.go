@@ -10,19 +10,19 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// Files is what pods' processes do with files, and what a look at the node tells.
+// Files is what pods' processes do with files, and what a node's files show.
 type Files struct{}
 
 // File is a file of a node.
 type File struct{ Path, Content string }
 
 // Write writes a file, and makes sure that it is stored.
-func (Files) Write(asked File, _ *Nothing) error {
-	file, err := os.Create(asked.Path)
+func (Files) Write(request File, _ *Nothing) error {
+	file, err := os.Create(request.Path)
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(asked.Content)
+	_, err = file.WriteString(request.Content)
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
@@ -56,10 +56,10 @@ func (Files) Mounts(path string, mounts *[]string) error {
 	return err
 }
 
-// Processes is what a look at a node's processes tells.
+// Processes is what a node's processes show.
 type Processes struct{}
 
-// Stuck is what processes wait for in the kernel, for people who look at a failure.
+// Stuck is what processes wait for in the kernel, to explain a failure.
 func (Processes) Stuck(_ Nothing, stuck *string) error {
 	tasks, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*")
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 // it is loaded: on a node, where nothing can be written to that early, it must be there.
 const envtestDir = "kubebuilder-envtest"
 
-// endInterval is how often specs that wait for the end look for it.
 const endInterval = 500 * time.Millisecond
 
 // Folder is where a test keeps everything.
@@ -66,7 +65,6 @@ func (f Folder) AwaitEnd(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, endInterval, true, ended)
 }
 
-// waiting is a file that is there while the specs wait for the end.
 func (f Folder) waiting() string { return filepath.Join(f.root, "waiting") }
 
 func (f Folder) waits() bool {
@@ -74,7 +72,7 @@ func (f Folder) waits() bool {
 	return err == nil
 }
 
-// Name tells this test's run from all others of the machine.
+// Name distinguishes this test's run from all others of the machine.
 func (f Folder) Name() string { return filepath.Base(f.root) }
 
 // ControlPlane is for a control plane that the test starts. Its logs are kept, too.
@@ -82,10 +80,8 @@ func (f Folder) ControlPlane() string { return filepath.Join(f.root, "cluster") 
 
 func (f Folder) disks() string { return filepath.Join(f.root, "disks") }
 
-// caches is where libraries keep what they like.
 func (f Folder) caches() string { return filepath.Join(f.root, "caches") }
 
-// keepLogs removes all but what programs printed.
 func (f Folder) keepLogs() error {
 	err := os.Rename(filepath.Join(f.ControlPlane(), "logs"), filepath.Join(f.Logs(), "cluster"))
 	if errors.Is(err, os.ErrNotExist) {

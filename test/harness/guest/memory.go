@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups is where control groups are.
 const groups = "/sys/fs/cgroup"
 
 // Confine makes a control group with a limit of memory, as a kubelet makes that of a
@@ -25,7 +24,7 @@ func Confine(name string, memory int64) (string, error) {
 	if err := unix.Mount("cgroup2", groups, "cgroup2", 0, ""); err != nil && !errors.Is(err, unix.EBUSY) {
 		return "", fmt.Errorf("mounting cgroups: %w", err)
 	}
-	if err := os.Mkdir(group, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.MkdirAll(group, 0o755); err != nil {
 		return "", err
 	}
 	for _, setting := range [][2]string{

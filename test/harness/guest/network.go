@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Address is where nodes reach what runs beside them. Nobody is at any other
-// address of its network.
+// Address is where nodes reach what runs beside them. No other address of its network is in use.
 const Address = "10.99.0.1"
 
 func tapOf(n int) string     { return "tap" + strconv.Itoa(n) }
@@ -38,7 +37,6 @@ func prepare(ctx context.Context, folder Folder) error {
 	return Commands(ctx, "ip link set lo up", "ip address add "+Address+"/32 dev lo")
 }
 
-// link makes the link of a node.
 func link(ctx context.Context, n int) error {
 	tap := tapOf(n)
 	return Commands(ctx, "ip tuntap add dev "+tap+" mode tap", "ip address add "+gatewayOf(n)+"/24 dev "+tap, "ip link set "+tap+" up")

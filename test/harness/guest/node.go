@@ -35,7 +35,7 @@ const machineDisk = 16 << 30
 // outside: the machine can be asked what guests can, and so can be one of the nodes.
 type Node struct {
 	Name string
-	// number tells its network. The machine's is 0.
+	// number is that of its network. The machine's is 0.
 	number   int
 	hardware Hardware
 	folder   Folder
@@ -62,7 +62,6 @@ func Connect(ctx context.Context, folder Folder, count int) ([]*Node, error) {
 	return connectAll(ctx, Node{folder: folder}, count, func(*Node, context.Context) error { return nil })
 }
 
-// connectAll starts nodes of one kind, all at once, and waits until they can be asked.
 func connectAll(ctx context.Context, kind Node, count int, start func(*Node, context.Context) error) ([]*Node, error) {
 	nodes := make([]*Node, count)
 	for i := range nodes {
@@ -156,7 +155,6 @@ func (n *Node) Disk() (string, error) {
 	return uml.Disk, nil
 }
 
-// connect waits until a node can be asked.
 func (n *Node) connect(ctx context.Context) error {
 	address, dialer := addressOf(n.number), net.Dialer{Timeout: time.Second}
 	err := scenario.Eventually(ctx, func() error {
@@ -188,20 +186,20 @@ func (n *Node) gone() <-chan struct{} {
 	return n.guest.Gone()
 }
 
-// Ask has a node do something: a method of one of its services, such as Files.Read.
-func (n *Node) Ask(ctx context.Context, method string, asked, answer any) error {
-	return n.AskWithin(ctx, scenario.Patience, method, asked, answer)
+// Call has a node do something: a method of one of its services, such as Files.Read.
+func (n *Node) Call(ctx context.Context, method string, request, answer any) error {
+	return n.CallWithin(ctx, scenario.Patience, method, request, answer)
 }
 
-// AskWithin is Ask for what may take longer than most does.
-func (n *Node) AskWithin(ctx context.Context, patience time.Duration, method string, asked, answer any) error {
+// CallWithin is Call for what may take longer than most does.
+func (n *Node) CallWithin(ctx context.Context, patience time.Duration, method string, request, answer any) error {
 	if n.calls == nil {
 		return fmt.Errorf("asking %s, which doesn't run", n.Name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
-	case call := <-n.calls.Go(method, asked, answer, make(chan *rpc.Call, 1)).Done:
+	case call := <-n.calls.Go(method, request, answer, make(chan *rpc.Call, 1)).Done:
 		return call.Error
 	case <-n.gone():
 		return fmt.Errorf("asking %s for %s: its kernel ended", n.Name, method)

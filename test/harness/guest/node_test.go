@@ -16,7 +16,7 @@ func TestAskGivesUpWithItsContext(t *testing.T) {
 	defer node.calls.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := node.Ask(ctx, "Files.List", "/", &[]string{}); !errors.Is(err, context.Canceled) {
+	if err := node.Call(ctx, "Files.List", "/", &[]string{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

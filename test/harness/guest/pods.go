@@ -52,7 +52,7 @@ func (s *Stowage) Change(ctx context.Context, object client.Object, edit func())
 	return s.Client.Patch(ctx, object, client.MergeFrom(before))
 }
 
-// BackendIsReady says whether a backend's present spec is served.
+// BackendIsReady reports whether a backend's present spec is served.
 func (s *Stowage) BackendIsReady(ctx context.Context, name string) error {
 	backend := &stowagev1alpha1.StorageBackend{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, backend); err != nil {
@@ -67,13 +67,13 @@ func (s *Stowage) BackendIsReady(ctx context.Context, name string) error {
 
 // Write has a pod's process write a file of its node.
 func (n *Node) Write(ctx context.Context, path, content string) error {
-	return n.Ask(ctx, "Files.Write", File{Path: path, Content: content}, &Nothing{})
+	return n.Call(ctx, "Files.Write", File{Path: path, Content: content}, &Nothing{})
 }
 
-// Reads says whether a file of a node says what was written.
+// Reads reports whether a file of a node says what was written.
 func (n *Node) Reads(ctx context.Context, path, want string) error {
 	var got string
-	if err := n.Ask(ctx, "Files.Read", path, &got); err != nil {
+	if err := n.Call(ctx, "Files.Read", path, &got); err != nil {
 		return err
 	}
 	if got != want {
@@ -82,10 +82,10 @@ func (n *Node) Reads(ctx context.Context, path, want string) error {
 	return nil
 }
 
-// Mounts says whether a node has so many mounts in a folder.
+// Mounts reports whether a node has so many mounts in a folder.
 func (n *Node) Mounts(ctx context.Context, folder string, want int) error {
 	var got []string
-	if err := n.Ask(ctx, "Files.Mounts", folder, &got); err != nil {
+	if err := n.Call(ctx, "Files.Mounts", folder, &got); err != nil {
 		return err
 	}
 	if len(got) != want {
@@ -94,10 +94,10 @@ func (n *Node) Mounts(ctx context.Context, folder string, want int) error {
 	return nil
 }
 
-// IsEmpty says whether a directory of a node has nothing in it, or isn't there.
+// IsEmpty reports whether a directory of a node has nothing in it, or isn't there.
 func (n *Node) IsEmpty(ctx context.Context, dir string) error {
 	var names []string
-	if err := n.Ask(ctx, "Files.List", dir, &names); err != nil {
+	if err := n.Call(ctx, "Files.List", dir, &names); err != nil {
 		return err
 	}
 	if len(names) > 0 {

@@ -6,7 +6,7 @@ import (
 )
 
 // progress writes on what Ginkgo prints, but for the stacks in its reports of specs that
-// still run: 60 lines a minute, of which the step and its last error are what tells. The
+// still run: 60 lines a minute, of which only the step and its last error help. The
 // report on a spec that has failed keeps them.
 type progress struct {
 	to io.Writer
@@ -38,7 +38,6 @@ func (p *progress) Write(printed []byte) (int, error) {
 	}
 }
 
-// see finds out what a line is part of.
 func (p *progress) see(line []byte) {
 	has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
 	depth := len(line) - len(bytes.TrimLeft(line, " "))

@@ -30,14 +30,13 @@ const (
 	tidyArgument   = "tidy"
 )
 
-// lastWords is how long a test that is ended before its end may take to keep what tells
-// what happened.
+// lastWords is how long a test that is ended before its end may take to keep its logs.
 const lastWords = time.Minute
 
 func (s Suite) play() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	// Who asks a second time means at once.
+	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
 	switch {
 	// A guest's kernel adds arguments of its own.
@@ -77,7 +76,7 @@ func (s Suite) runApart(ctx context.Context) error {
 	inside.Env = append(os.Environ(), "TMPDIR="+folder.caches())
 	inside.WaitDelay = lastWords
 	inside.Cancel = func() error {
-		fmt.Printf("\n%s: ending it, which may take until all that tells what happened is kept\n", s.Name)
+		fmt.Printf("\n%s: ending it, which may take until all logs are kept\n", s.Name)
 		return inside.Process.Signal(syscall.SIGTERM)
 	}
 	inside.SysProcAttr = &syscall.SysProcAttr{

@@ -63,11 +63,11 @@ func (s *Stowage) StartAgentWithin(ctx context.Context, node string, memory int6
 	if err != nil {
 		return err
 	}
-	asked := AgentFiles{Node: node, Program: path, Kubeconfig: s.Folder.Kubeconfig(node), Memory: memory}
+	request := AgentFiles{Node: node, Program: path, Kubeconfig: s.Folder.Kubeconfig(node), Memory: memory}
 	if s.agentFlags != nil {
-		asked.Flags = s.agentFlags(node)
+		request.Flags = s.agentFlags(node)
 	}
-	if err := s.nodes[node].Ask(ctx, "Agent.Start", asked, &Nothing{}); err != nil {
+	if err := s.nodes[node].Call(ctx, "Agent.Start", request, &Nothing{}); err != nil {
 		return fmt.Errorf("starting the agent of %s: %w", node, err)
 	}
 	return nil
@@ -75,7 +75,7 @@ func (s *Stowage) StartAgentWithin(ctx context.Context, node string, memory int6
 
 // KillAgent ends the agent of a node as a crash does.
 func (s *Stowage) KillAgent(ctx context.Context, node string) error {
-	return s.nodes[node].Ask(ctx, "Agent.Kill", Nothing{}, &Nothing{})
+	return s.nodes[node].Call(ctx, "Agent.Kill", Nothing{}, &Nothing{})
 }
 
 // NodeOf is where a pod is.

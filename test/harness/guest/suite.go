@@ -28,8 +28,7 @@ const (
 	runArgument = "run"
 	// folderVariable names the suite's folder to the processes that run its specs.
 	folderVariable = "STOWAGE_E2E_FOLDER"
-	// progressAfter is how long a spec runs before Ginkgo reports what it waits for.
-	progressAfter = time.Minute
+	progressAfter  = time.Minute
 )
 
 // Suite is an end-to-end test that is a Ginkgo suite.
@@ -81,7 +80,6 @@ func RunSpecs(t *testing.T, description string) {
 // SuiteFolder is the folder of the suite that this process runs specs of.
 func SuiteFolder() Folder { return Folder{os.Getenv(folderVariable)} }
 
-// run has the Ginkgo CLI run the specs, with this program.
 func (s Suite) run(ctx context.Context, folder Folder) error {
 	program, err := os.Executable()
 	if err != nil {

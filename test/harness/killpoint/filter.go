@@ -25,7 +25,6 @@ var some = []rule{
 	{call: unix.SYS_IOCTL, argument: 1, bits: ioctlKind, value: 'X' << 8}, // attributes of files
 }
 
-// rules are the system calls that are watched.
 func rules() []rule {
 	return slices.Concat(some, older, always(
 		unix.SYS_MKDIRAT, unix.SYS_MKNODAT, unix.SYS_SYMLINKAT, unix.SYS_LINKAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
@@ -53,22 +52,22 @@ func always(calls ...uint32) []rule {
 	return rules
 }
 
-// isStep says whether a watched call is a step. Most of what is written goes to sockets
+// isStep reports whether a watched call is a step. Most of what is written goes to sockets
 // and to the program's own descriptors.
-func isStep(asked notification) bool {
-	if asked.Call != unix.SYS_WRITE && asked.Call != unix.SYS_PWRITE64 {
+func isStep(call notification) bool {
+	if call.Call != unix.SYS_WRITE && call.Call != unix.SYS_PWRITE64 {
 		return true
 	}
-	file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", asked.Thread, asked.Arguments[0]))
+	file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", call.Thread, call.Arguments[0]))
 	return err == nil && strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "/dev/null")
 }
 
 // instructions are what the kernel does for a call of this rule, and none else.
 func (r rule) instructions() []unix.SockFilter {
 	const load, equal = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-	tell := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF}
+	notify := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF}
 	if r.bits == 0 {
-		return []unix.SockFilter{{Code: load, K: numberAt}, {Code: equal, K: r.call, Jf: 1}, tell}
+		return []unix.SockFilter{{Code: load, K: numberAt}, {Code: equal, K: r.call, Jf: 1}, notify}
 	}
 	return []unix.SockFilter{
 		{Code: load, K: numberAt},
@@ -76,7 +75,7 @@ func (r rule) instructions() []unix.SockFilter {
 		{Code: load, K: argumentAt + 8*uint32(r.argument)},
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: r.bits},
 		{Code: equal, K: r.value, Jf: 1},
-		tell,
+		notify,
 	}
 }
 

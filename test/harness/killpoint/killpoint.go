@@ -39,12 +39,11 @@ func Run(command *exec.Cmd, before int) (steps int, killed bool, err error) {
 	return run.steps, false, run.err
 }
 
-// watched is a command that runs.
 type watched struct {
 	command       *exec.Cmd
 	before, steps int
 	killed        bool
-	// listener tells of steps. It is set when began is told.
+	// listener reports steps. It is set before began gets a value.
 	listener int
 	// thread is what starts the command, and is watched like it. Its own calls are no
 	// steps: it may write down what it opens, as a test does whose result is kept.
@@ -84,17 +83,17 @@ func (w *watched) start() {
 	}
 }
 
-// follow lets one step after the other be done, until nobody is left who could do one.
+// follow lets one step after the other be done, until no watched process is left.
 func (w *watched) follow() error {
 	for {
-		asked, err := receive(w.listener)
+		call, err := receive(w.listener)
 		switch {
-		case errors.Is(err, errNobody):
+		case errors.Is(err, errNoProcess):
 			return nil
 		case err != nil:
 			return err
 		}
-		if !w.killed && asked.Thread != w.thread && isStep(asked) {
+		if !w.killed && call.Thread != w.thread && isStep(call) {
 			// The first may come before Start has returned.
 			<-w.started
 			w.steps++
@@ -102,7 +101,7 @@ func (w *watched) follow() error {
 				w.kill()
 			}
 		}
-		if err := letGoOn(w.listener, asked); err != nil {
+		if err := proceed(w.listener, call); err != nil {
 			return err
 		}
 	}

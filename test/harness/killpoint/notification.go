@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNobody says that nobody is left whose calls are watched.
-var errNobody = errors.New("nobody is left")
+// errNoProcess says that no process is left whose calls are watched.
+var errNoProcess = errors.New("no process is left")
 
 // notification is the kernel's struct seccomp_notif: a call that waits.
 type notification struct {
@@ -29,7 +29,7 @@ type answer struct {
 	Flags uint32
 }
 
-// receive waits for a call, errNobody if none can come any more.
+// receive waits for a call, errNoProcess if none can come any more.
 func receive(listener int) (notification, error) {
 	for {
 		ready := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
@@ -38,21 +38,21 @@ func receive(listener int) (notification, error) {
 		}
 		switch {
 		case ready[0].Revents&unix.POLLIN != 0:
-			asked := notification{}
-			err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&asked))
-			// ENOENT: who asked is gone.
+			call := notification{}
+			err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&call))
+			// ENOENT: the process that made the call is gone.
 			if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINTR) {
-				return asked, err
+				return call, err
 			}
 		case ready[0].Revents != 0:
-			return notification{}, errNobody
+			return notification{}, errNoProcess
 		}
 	}
 }
 
-// letGoOn has the kernel carry out a call. Whoever made it may be gone.
-func letGoOn(listener int, asked notification) error {
-	reply := answer{ID: asked.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+// proceed has the kernel carry out a call. The process that made it may be gone.
+func proceed(listener int, call notification) error {
+	reply := answer{ID: call.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply))
 	if errors.Is(err, unix.ENOENT) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/kubenode"
 )
 
-// Project and Zone are those of both clouds, as the manifests of the test bed say, too.
+// Project and Zone are those of both clouds, as the manifests of the testbed say, too.
 const (
 	Project = "example-project"
 	Zone    = "europe-west3-a"

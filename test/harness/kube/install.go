@@ -48,7 +48,6 @@ func (c *Cluster) deploy(ctx context.Context) error {
 	return err
 }
 
-// manifests is what is installed.
 func (c *Cluster) manifests(ctx context.Context) (string, error) {
 	folder := filepath.Join(apiserver.Repository(), "test", "e2e", "manifests", c.Overlay)
 	return Run(ctx, "", filepath.Join(apiserver.Repository(), "bin", "kustomize"), "build", folder)
@@ -107,7 +106,6 @@ func (c *Cluster) HasDrivers(ctx context.Context, node *kubenode.Node) error {
 	return nil
 }
 
-// createBackends makes one of each kind; their classes have their names.
 func (c *Cluster) createBackends(ctx context.Context) error {
 	var problems []error
 	for _, backend := range c.Backends() {
@@ -131,7 +129,6 @@ func (c *Cluster) BackendsAreReady(ctx context.Context) error {
 	return c.Each(func(node *kubenode.Node) error { return c.knowsDisks(ctx, node) })
 }
 
-// knowsDisks says whether each local backend knows the disk of a node.
 func (c *Cluster) knowsDisks(ctx context.Context, node *kubenode.Node) error {
 	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := c.Client.List(ctx, disks); err != nil {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,22 +79,14 @@ func (c *Cluster) StartControlPlane(ctx context.Context, controllers string) (er
 	return err
 }
 
-// Nodes are what they have of a test's own: which services they can be asked for beside
-// their files, which folders of the machine's they are shown at which paths, and what else
-// is changed in their settings.
-type Nodes struct {
-	Services  func() ([]any, error)
-	Folders   map[string]string
-	Customize func(*kubenode.Settings)
-}
-
-// Join makes nodes of the machine and the guests, all at once.
-func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
+// Join makes nodes of the machine and the guests, all at once. Services are what they can be
+// asked for beside their files. Of own only Folders and Customize are set.
+func (c *Cluster) Join(ctx context.Context, services func() ([]any, error), own kubenode.Cluster) error {
 	kubelet, err := apiserver.Binary("kubelet")
 	if err != nil {
 		return err
 	}
-	host, err := guest.ServeMachine(ctx, c.Folder, nodes.Services)
+	host, err := guest.ServeMachine(ctx, c.Folder, services)
 	if err != nil {
 		return err
 	}
@@ -104,7 +97,7 @@ func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
 	c.Nodes, err = kubenode.Plan(ctx, kubenode.Cluster{
 		Name: c.Folder.Name(), Kubelet: kubelet, Kubeconfig: c.Plane.NodeKubeconfig,
 		ClientAuthority: c.Plane.KubeletClients(), Service: apiserver.ServiceAddress, Pause: Pause,
-		Folders: nodes.Folders, Customize: nodes.Customize,
+		Folders: own.Folders, Customize: own.Customize,
 	}, members...)
 	if err != nil {
 		return err
@@ -142,20 +135,17 @@ func (c *Cluster) Each(do func(*kubenode.Node) error) error {
 
 // Node is the node of a name; nil if there is none.
 func (c *Cluster) Node(name string) *kubenode.Node {
-	for _, node := range c.Nodes {
-		if node.Name == name {
-			return node
-		}
-	}
-	return nil
+	return find(c.Nodes, func(node *kubenode.Node) bool { return node.Name == name })
 }
 
 // Guest is the guest of a name; nil if there is none.
 func (c *Cluster) Guest(name string) *guest.Node {
-	for _, host := range c.Guests {
-		if host.Name == name {
-			return host
-		}
+	return find(c.Guests, func(host *guest.Node) bool { return host.Name == name })
+}
+
+func find[T any](all []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i]
 	}
 	return nil
 }

@@ -45,9 +45,7 @@ func Run(ctx context.Context, input, path string, arguments ...string) (string, 
 }
 
 const (
-	// inCluster is the heading in README of the quick start in a cluster.
-	inCluster = "### In a cluster"
-	// readmeImage is what its pod runs, as nodes know it.
+	inCluster   = "### In a cluster"
 	readmeImage = "docker.io/library/busybox:stable"
 )
 
@@ -79,7 +77,7 @@ func blocksBelow(heading, text string) (blocks []string) {
 	}
 }
 
-// Type has a shell do what an administrator types, who has kubectl and a kubeconfig. The
+// Type has a shell run what an administrator types, with kubectl and a kubeconfig. The
 // overlay is that of the nodes here.
 func (c *Cluster) Type(ctx context.Context, commands string) (string, error) {
 	kubectl, err := apiserver.Binary("kubectl")

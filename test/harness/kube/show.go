@@ -11,7 +11,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
-// kinds are those of objects that tell what went wrong.
 var kinds = []string{
 	"nodes", "csinodes", "csidrivers", "storageclasses", "storagebackends", "nodevolumes", "nodedisks", "csistoragecapacities",
 	"persistentvolumes", "persistentvolumeclaims", "volumeattachments", "pods", "daemonsets", "deployments", "statefulsets", "events",
@@ -56,7 +55,6 @@ func (c *Cluster) keepLogs(ctx context.Context, folder string) {
 	}
 }
 
-// keep writes what kubectl prints to a file, if that is anything.
 func (c *Cluster) keep(ctx context.Context, name string, arguments ...string) {
 	output, err := c.Kubectl(ctx, "", arguments...)
 	if err != nil {

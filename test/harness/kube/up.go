@@ -29,10 +29,8 @@ const (
 // busy.
 const Patience = 5 * time.Minute
 
-// nfsPort is where NFS is served.
 const nfsPort = 2049
 
-// archives have the images.
 var archives = []string{"pause.tar", "busybox.tar", "manager.tar", "node-agent.tar"}
 
 // Services are what every node of such a cluster serves. A suite may have more.
@@ -134,18 +132,14 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	return c.StartControlPlane(ctx, controllers)
 }
 
-// join makes nodes of the machine and the guests, each in a cloud.
 func (c *Cluster) join(ctx context.Context, services func() ([]any, error)) error {
-	err := c.Join(ctx, Nodes{
-		Services: services, Folders: map[string]string{devicesPath: devicesOf(c.Folder)}, Customize: inCloud,
-	})
+	err := c.Join(ctx, services, kubenode.Cluster{Folders: map[string]string{devicesPath: devicesOf(c.Folder)}, Customize: inCloud})
 	return errors.Join(err, c.startMachinesCloud(ctx))
 }
 
 // imagesVariable has the absolute paths of further archives, of a person's own images.
 const imagesVariable = "STOWAGE_E2E_IMAGES"
 
-// load has each node take the images.
 func (c *Cluster) load(ctx context.Context) error {
 	own := strings.Fields(os.Getenv(imagesVariable))
 	if err := c.Load(ctx, slices.Concat(archives, c.differences.Archives, own)...); err != nil {

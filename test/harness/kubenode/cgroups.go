@@ -39,30 +39,22 @@ func makeInEach(trees []os.DirEntry, name string) error {
 		if !tree.IsDir() {
 			continue // a link to one
 		}
-		if err := makeCgroup(filepath.Join(cgroups, tree.Name(), name)); err != nil {
-			return err
+		if err := os.MkdirAll(filepath.Join(cgroups, tree.Name(), name), 0o755); err != nil {
+			return fmt.Errorf("making a cgroup: %w", err)
 		}
 	}
 	return nil
 }
 
-// makeUnified makes one that hands on all controllers.
 func makeUnified(controllers []string, name string) error {
-	if err := makeCgroup(filepath.Join(cgroups, name)); err != nil {
-		return err
+	if err := os.MkdirAll(filepath.Join(cgroups, name), 0o755); err != nil {
+		return fmt.Errorf("making a cgroup: %w", err)
 	}
 	for _, parent := range []string{cgroups, filepath.Join(cgroups, name)} {
 		control := []byte("+" + strings.Join(controllers, " +"))
 		if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), control, 0o644); err != nil {
 			return fmt.Errorf("handing on the controllers of %s: %w", parent, err)
 		}
-	}
-	return nil
-}
-
-func makeCgroup(path string) error {
-	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("making a cgroup: %w", err)
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func mountVar(ctx context.Context, disk string) error {
 	return nil
 }
 
-// blockDevice is the disk as a device, which an image becomes until nobody has it
-// mounted. It is released once it is mounted.
+// blockDevice is the disk as a device, which an image becomes until it is mounted nowhere.
+// It is released once it is mounted.
 func blockDevice(ctx context.Context, disk string) (path string, release func() error, err error) {
 	info, err := os.Stat(disk)
 	if err != nil {

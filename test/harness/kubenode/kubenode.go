@@ -17,7 +17,6 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/guest"
 )
 
-// dir is a node's folder of configuration, in its memory.
 const dir = "/run/kubenode"
 
 // Settings are a node's, in paths as the node sees them.
@@ -25,8 +24,8 @@ type Settings struct {
 	Name, Address string
 	// Disk is a block device, or an image, that becomes /var. An empty one is formatted.
 	Disk string
-	// Kubelet is the program, Kubeconfig the node's credential, ClientAuthority the file
-	// by which it knows who may call it, and Logs a folder.
+	// Kubelet is the program, Kubeconfig the node's credential, ClientAuthority the kubelet's
+	// clientCAFile, and Logs a folder.
 	Kubelet, Kubeconfig, ClientAuthority, Logs string
 	// PodNetwork has the addresses of the node's pods, such as 10.244.1.0/24.
 	PodNetwork string
@@ -45,7 +44,8 @@ type Settings struct {
 	// Modules of the kernel that are loaded first.
 	Modules []string
 	// Labels are the node's from its start, and ProviderID is its name in a cloud.
-	Labels     map[string]string
+	Labels map[string]string
+	// ProviderID is the node's name in a cloud.
 	ProviderID string
 }
 
@@ -61,7 +61,7 @@ type Kubernetes struct {
 }
 
 // Join prepares the host, and starts containerd and the kubelet. It is called once
-// after each boot. That the node is Ready is the API server's to tell.
+// after each boot, and doesn't wait until the node is Ready.
 func (k *Kubernetes) Join(settings Settings, _ *guest.Nothing) error {
 	if k.kubelet != nil {
 		return errors.New("it is a node already")

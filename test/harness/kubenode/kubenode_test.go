@@ -12,14 +12,14 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/guest"
 )
 
-// fake is a host that nobody asks.
+// fake is a host that does nothing.
 type fake struct{ address string }
 
-func (fake) Ask(context.Context, string, any, any) error { return nil }
-func (f fake) Address() string                           { return f.address }
-func (fake) Path(machine string) string                  { return "/seen" + machine }
-func (fake) Logs() string                                { return "/logs" }
-func (fake) Disk() (string, error)                       { return "/dev/disk", nil }
+func (fake) Call(context.Context, string, any, any) error { return nil }
+func (f fake) Address() string                            { return f.address }
+func (fake) Path(machine string) string                   { return "/seen" + machine }
+func (fake) Logs() string                                 { return "/logs" }
+func (fake) Disk() (string, error)                        { return "/dev/disk", nil }
 
 func testCluster() Cluster {
 	return Cluster{

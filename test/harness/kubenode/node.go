@@ -9,8 +9,8 @@ import (
 
 // Host is a machine that can become a node: a guest, or the machine itself.
 type Host interface {
-	// Ask has it do something.
-	Ask(ctx context.Context, method string, asked, answer any) error
+	// Call has it do something.
+	Call(ctx context.Context, method string, request, answer any) error
 	// Address is its own in the nodes' network.
 	Address() string
 	// Path is where it has a file of the machine's.
@@ -22,10 +22,10 @@ type Host interface {
 
 // Cluster is what nodes join, in paths of the machine's.
 type Cluster struct {
-	// Name tells the test's run from others on the machine: Folder.Name.
+	// Name distinguishes the test's run from others on the machine: Folder.Name.
 	Name string
-	// Kubelet is the program, ClientAuthority the file by which kubelets know who may
-	// call them, and Kubeconfig makes a file with a node's credential.
+	// Kubelet is the program, ClientAuthority the kubelets' clientCAFile, and Kubeconfig makes
+	// a file with a node's credential.
 	Kubelet, ClientAuthority string
 	Kubeconfig               func(node string) (path string, err error)
 	// Service is the address at which pods look for the API server. The machine gets it.
@@ -134,8 +134,8 @@ func (n *Node) Tag(ctx context.Context, image, as string) error {
 // Do ends or starts a program of the node's. Containers go on.
 func (n *Node) Do(ctx context.Context, what Control) error { return n.ask(ctx, "Control", what) }
 
-func (n *Node) ask(ctx context.Context, method string, asked any) error {
-	if err := n.Host.Ask(ctx, "Kubernetes."+method, asked, &guest.Nothing{}); err != nil {
+func (n *Node) ask(ctx context.Context, method string, request any) error {
+	if err := n.Host.Call(ctx, "Kubernetes."+method, request, &guest.Nothing{}); err != nil {
 		return fmt.Errorf("%s on %s: %w", method, n.Name, err)
 	}
 	return nil

@@ -73,11 +73,10 @@ func prepareKernel(settings Settings) error {
 	if err != nil || bytes.Contains(known, []byte("cpu MHz")) {
 		return err
 	}
-	// A guest's kernel doesn't tell what the kubelet doesn't start without.
+	// The kubelet doesn't start without a clock rate, which a guest's kernel leaves out.
 	return cover(cpuInfo, strings.TrimSpace(string(known))+"\ncpu MHz\t\t: 1000.000\n\n")
 }
 
-// showFolders has folders be where the node looks for them.
 func showFolders(folders map[string]string) error {
 	for path, folder := range folders {
 		if err := os.MkdirAll(path, 0o755); err != nil {
@@ -125,19 +124,17 @@ func checkPaths(settings Settings) error {
 //go:embed templates
 var templates embed.FS
 
-// files are what is written, by the template.
 var files = map[string]string{
 	"containerd.toml": "containerd.toml",
 	"kubelet.yaml":    "kubelet.yaml",
 	"pods.conflist":   "cni/10-pods.conflist",
 }
 
-// writeConfiguration writes the configuration of containerd and the kubelet.
 func writeConfiguration(_ context.Context, settings Settings) error {
 	if err := os.MkdirAll(filepath.Join(dir, "cni"), 0o755); err != nil {
 		return err
 	}
-	// Pods have nobody to ask for names.
+	// There is no DNS server for pods.
 	if err := os.WriteFile(filepath.Join(dir, "resolv.conf"), nil, 0o644); err != nil {
 		return err
 	}

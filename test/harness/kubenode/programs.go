@@ -16,12 +16,9 @@ import (
 )
 
 const (
-	// namespace is where the kubelet's images and containers are in containerd.
-	namespace = "k8s.io"
-	// kubeletHealth answers once the kubelet works.
+	namespace     = "k8s.io"
 	kubeletHealth = "http://127.0.0.1:10248/healthz"
-	// callTimeout is how long a call of containerd may take.
-	callTimeout = 80 * time.Second
+	callTimeout   = 80 * time.Second
 )
 
 // Control is what Node.Do does. Programs are killed as a crash does it.
@@ -67,8 +64,8 @@ func (k *Kubernetes) Import(archive string, _ *guest.Nothing) error {
 type Tagging struct{ Image, As string }
 
 // Tag gives an image a further name.
-func (k *Kubernetes) Tag(asked Tagging, _ *guest.Nothing) error {
-	return ctr(context.Background(), "images", "tag", "--force", asked.Image, asked.As)
+func (k *Kubernetes) Tag(request Tagging, _ *guest.Nothing) error {
+	return ctr(context.Background(), "images", "tag", "--force", request.Image, request.As)
 }
 
 func ctr(ctx context.Context, arguments ...string) error {

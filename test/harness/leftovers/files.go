@@ -14,7 +14,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
-// disks are mounts and loop devices, each of which may hold one of the other kind.
 func disks(folder string) (things []thing, err error) {
 	points, err := mounts(folder)
 	if err != nil {
@@ -77,7 +76,6 @@ func removeCgroups(ctx context.Context, folder string) error {
 	})
 }
 
-// files are a folder's sockets, and the folder itself.
 func files(folder string) (things []thing, err error) {
 	sockets, err := walk(folder, fs.ModeSocket)
 	for _, socket := range sockets {

@@ -90,7 +90,7 @@ func Detach(ctx context.Context, folder string) error {
 }
 
 // userOf is a process that uses a folder; 0 if none does. Of a folder that is gone, which
-// only devices tell of, the owner isn't known: there each process counts.
+// only devices name, the owner isn't known: there each process counts.
 func userOf(folder string) (pid int, err error) {
 	pid, err = owned.Owner(folder)
 	if !errors.Is(err, os.ErrNotExist) {

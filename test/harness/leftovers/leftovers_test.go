@@ -249,7 +249,7 @@ func TestWhatIsNoTestsIsNeitherTouchedNorNamed(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyHoldsIsKeptAndTheHolderNamed(t *testing.T) {
+func TestWhatAProcessHoldsIsKeptAndTheHolderNamed(t *testing.T) {
 	root := shortFolder(t)
 	process, things := owner(t, root)
 	kill(process)
@@ -291,7 +291,7 @@ func TestADetachedFolderKeepsItsFilesAndNothingElse(t *testing.T) {
 	}
 }
 
-// Mounts of a mount namespace go with it: what the kernel then tells of the device's file
+// Mounts of a mount namespace go with it: what the kernel then reports of the device's file
 // is its path on a file system that is mounted nowhere.
 func TestALoopDeviceOnAFileSystemThatIsMountedNowhereIsRemoved(t *testing.T) {
 	root := shortFolder(t)

@@ -30,7 +30,6 @@ type inode struct{ device, number uint64 }
 
 func (l loop) isIn(folder string) bool { return within(l.file, folder) || within(l.attached, folder) }
 
-// loopDevices are those of files in a folder, and those of files on them.
 func loopDevices(folder string) (things []thing, err error) {
 	loops, err := loopsOf(folder)
 	for _, loop := range loops {

@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	// patience is how long the kernel may take until what was ended is gone.
 	patience = time.Minute
 	retry    = 50 * time.Millisecond
 )
@@ -60,7 +59,7 @@ func allProcesses() (pids []int) {
 	return pids
 }
 
-// read is what the kernel tells of a process; nothing, of one that is gone.
+// read returns what the kernel has of a process; nothing, of one that is gone.
 func read(pid int, file string) string {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	return string(content)
@@ -93,7 +92,6 @@ func until(ctx context.Context, try func() error) error {
 	return errors.Join(last, err)
 }
 
-// describe names a process as people know it.
 func describe(pid int) string {
 	const enough = 100
 	command := strings.TrimSpace(strings.ReplaceAll(read(pid, "cmdline"), "\x00", " "))

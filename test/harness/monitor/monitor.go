@@ -48,7 +48,6 @@ func New(ctx context.Context, cluster client.WithWatch, isToStay func(client.Obj
 	return m, nil
 }
 
-// begin reads objects of a kind, and watches from there on.
 func (m *Monitor) begin(ctx context.Context, cluster client.WithWatch, list client.ObjectList, isToStay func(client.Object) bool) error {
 	if err := cluster.List(ctx, list); err != nil {
 		return fmt.Errorf("listing what there is: %w", err)
@@ -84,17 +83,16 @@ func (m *Monitor) Stop() {
 	}
 }
 
-// Check fails where anything happened to what was there that somebody who uses it could
-// notice. Allowed are the conditions of claims that Stowage is documented to write, and
-// of nodes all but the volumes that they are told of. It also fails where nothing at all
-// was seen: then nobody looked.
+// Check fails where anything happened to what was there that its users could notice. Allowed
+// are the conditions of claims that Stowage is documented to write, and of nodes all but
+// volumesAttached. It also fails where no event was seen: then the watch did not work.
 func (m *Monitor) Check() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := 0
 	for _, event := range m.seen {
 		if event.Type == watch.Error {
-			return fmt.Errorf("the monitor lost sight: %v", event.Object)
+			return fmt.Errorf("the monitor's watch failed: %v", event.Object)
 		}
 		now := event.Object.(client.Object)
 		before, is := m.before[now.GetUID()]
@@ -115,7 +113,6 @@ func (m *Monitor) Check() error {
 	return nil
 }
 
-// show is an object for people.
 func show(object client.Object) []byte {
 	text, err := yaml.Marshal(object)
 	if err != nil {
@@ -124,7 +121,6 @@ func show(object client.Object) []byte {
 	return text
 }
 
-// essence is what of an object is to stay.
 func (m *Monitor) essence(object client.Object) client.Object {
 	object = object.DeepCopyObject().(client.Object)
 	object.SetResourceVersion("")
@@ -135,14 +131,14 @@ func (m *Monitor) essence(object client.Object) client.Object {
 	case *corev1.Node:
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: object.Name, UID: object.UID},
-			Status:     corev1.NodeStatus{VolumesAttached: m.toldBefore(object)},
+			Status:     corev1.NodeStatus{VolumesAttached: m.attachedBefore(object)},
 		}
 	}
 	return object
 }
 
-// conditions are those that are to stay. Whether a claim is unused, and since when, stays
-// whoever says it, in what words ever.
+// conditions are those that are to stay. Whether a claim is unused, and since when, stays;
+// reason and message may change with the controller that writes them.
 func conditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
 	var kept []corev1.PersistentVolumeClaimCondition
 	for _, condition := range claim.Status.Conditions {
@@ -159,13 +155,13 @@ func conditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeCl
 	return kept
 }
 
-// toldBefore are those of the volumes that a node is told of that it was told of from
-// the beginning, in an order that says nothing.
-func (m *Monitor) toldBefore(node *corev1.Node) []corev1.AttachedVolume {
+// attachedBefore are the volumes in volumesAttached of a node that were in it from the
+// beginning, in the order of then.
+func (m *Monitor) attachedBefore(node *corev1.Node) []corev1.AttachedVolume {
 	var kept []corev1.AttachedVolume
-	for _, told := range m.before[node.UID].(*corev1.Node).Status.VolumesAttached {
-		if slices.ContainsFunc(node.Status.VolumesAttached, func(now corev1.AttachedVolume) bool { return now.Name == told.Name }) {
-			kept = append(kept, told)
+	for _, attached := range m.before[node.UID].(*corev1.Node).Status.VolumesAttached {
+		if slices.ContainsFunc(node.Status.VolumesAttached, func(now corev1.AttachedVolume) bool { return now.Name == attached.Name }) {
+			kept = append(kept, attached)
 		}
 	}
 	return kept

@@ -20,7 +20,7 @@ func TestAFolderIsItsMakersAsLongAsThatLives(t *testing.T) {
 	}
 }
 
-func TestAFolderWhoseOwnerHasEndedIsNobodys(t *testing.T) {
+func TestAFolderWhoseOwnerHasEndedHasNone(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), owned.Prefix+"sample")
 	write(t, folder, "1")
 	if pid, err := owned.Owner(folder); pid != 0 || err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
-// runLanes begins all suites: those of a lane one after the other, lanes at the same time.
+// runLanes begins all suites: those of a queue one after the other, queues at the same time.
 // The context outlives the call.
-func (s *testbed) runLanes(ctx context.Context) {
-	for _, one := range lanes {
+func (s *testbed) runQueues(ctx context.Context) {
+	for _, one := range queues {
 		for _, about := range one.subjects {
 			s.outcomes[about.Name] = make(chan Outcome, 1)
 		}
@@ -42,14 +42,14 @@ func (s *testbed) runOn(ctx context.Context, about Subject, inGuest bool, got *O
 	}
 	plan.Kubeconfig = uml.MachineDir + plan.Kubeconfig
 	plan.KubeletDir, plan.Folder, plan.Log = kubeletDir(guestRoot), filepath.Join(guestRoot, "suites"), "/run/logs/suite-"+about.Name+".log"
-	return s.guest.Ask(ctx, "Host.Run", plan, got)
+	return s.guest.Call(ctx, "Host.Run", plan, got)
 }
 
 // nothingMounted: neither host has anything mounted in the kubelet's folder, and none of
 // the machine's loop devices shows a volume.
 func (s *testbed) nothingMounted(ctx context.Context) error {
 	var here, there []string
-	err := errors.Join(s.machine.Mounts(s.machineDir(), &here), s.guest.Ask(ctx, "Host.Mounts", guestRoot, &there))
+	err := errors.Join(s.machine.Mounts(s.machineDir(), &here), s.guest.Call(ctx, "Host.Mounts", guestRoot, &there))
 	if left := slices.Concat(here, there); err == nil && len(left) > 0 {
 		err = fmt.Errorf("still mounted: %s", strings.Join(left, ", "))
 	}

@@ -29,9 +29,9 @@ const (
 //go:embed manifests
 var manifests embed.FS
 
-// story shows what is done and checks what comes of it. What doesn't hold ends the
+// scenario shows what is done and checks what comes of it. What doesn't hold ends the
 // chapter at once, so that chapters need no error handling.
-type story struct {
+type scenario struct {
 	// ctx is the present chapter's.
 	ctx     context.Context
 	began   time.Time
@@ -45,13 +45,13 @@ type story struct {
 type condition func() error
 
 // say explains something to the reader.
-func (*story) say(format string, arguments ...any) {
+func (*scenario) say(format string, arguments ...any) {
 	text := fmt.Sprintf(format, arguments...)
 	fmt.Println("  " + strings.ReplaceAll(text, "\n", "\n  "))
 }
 
 // notShown skips a chapter that this machine can't show.
-func (*story) notShown(why string) {
+func (*scenario) notShown(why string) {
 	GinkgoHelper()
 	fmt.Println("  NOT SHOWN: " + why)
 	Skip(why)
@@ -59,7 +59,7 @@ func (*story) notShown(why string) {
 
 // check states something that must hold soon. about is an object, in kubectl's words,
 // that a failure shows.
-func (s *story) check(what, about string, holds condition) {
+func (s *scenario) check(what, about string, holds condition) {
 	GinkgoHelper()
 	By(what)
 	started := time.Now()
@@ -77,7 +77,7 @@ func took(since time.Time) string {
 }
 
 // do does what only fails if the machine does.
-func (*story) do(what func() error) {
+func (*scenario) do(what func() error) {
 	GinkgoHelper()
 	Expect(what()).To(Succeed())
 }
@@ -86,13 +86,13 @@ func (*story) do(what func() error) {
 type values map[string]string
 
 // apply applies a manifest.
-func (s *story) apply(name string, with values) {
+func (s *scenario) apply(name string, with values) {
 	GinkgoHelper()
 	s.kubectl("apply", "-f", s.manifest(name, with))
 }
 
 // manifest writes a manifest with its variables filled in, and returns its file.
-func (s *story) manifest(name string, with values) string {
+func (s *scenario) manifest(name string, with values) string {
 	GinkgoHelper()
 	content, err := manifests.ReadFile("manifests/" + name)
 	Expect(err).NotTo(HaveOccurred())
@@ -116,14 +116,14 @@ func (s *story) manifest(name string, with values) string {
 }
 
 // kubectl shows a command and what it answers. It must succeed.
-func (s *story) kubectl(arguments ...string) {
+func (s *scenario) kubectl(arguments ...string) {
 	GinkgoHelper()
 	output, err := s.try(arguments...)
 	Expect(err).NotTo(HaveOccurred(), "kubectl %s:\n%s", strings.Join(arguments, " "), output)
 }
 
 // try shows a command and what it answers, be it an error.
-func (s *story) try(arguments ...string) (output string, err error) {
+func (s *scenario) try(arguments ...string) (output string, err error) {
 	GinkgoHelper()
 	answer, err := s.command("", arguments).CombinedOutput()
 	printSome(string(answer))
@@ -131,7 +131,7 @@ func (s *story) try(arguments ...string) (output string, err error) {
 }
 
 // background shows a command and starts it. finish waits for it to succeed.
-func (s *story) background(arguments ...string) (finish func() error) {
+func (s *scenario) background(arguments ...string) (finish func() error) {
 	GinkgoHelper()
 	command := s.command(" &", arguments)
 	Expect(command.Start()).To(Succeed())
@@ -139,7 +139,7 @@ func (s *story) background(arguments ...string) (finish func() error) {
 }
 
 // command shows a command of kubectl, with paths within the demo's folder.
-func (s *story) command(mark string, arguments []string) *exec.Cmd {
+func (s *scenario) command(mark string, arguments []string) *exec.Cmd {
 	GinkgoHelper()
 	line := "kubectl " + strings.ReplaceAll(strings.Join(arguments, " "), s.cluster.Folder.Root()+"/", "") + mark
 	By(line)
@@ -166,7 +166,7 @@ func printSome(text string) {
 
 // dump adds to the report of a failed chapter what helps to understand it: objects, and
 // the ends of the logs.
-func (s *story) dump(ctx context.Context) {
+func (s *scenario) dump(ctx context.Context) {
 	if s.cluster == nil {
 		return
 	}

@@ -1,6 +1,6 @@
-// Package stories has no code of its own: it keeps in this module what upstream's
-// stories import, which are generated when they are built, and never committed.
-package stories
+// Package imports has no code of its own: it keeps in this module what upstream's
+// tests import, which are generated when they are built, and never committed.
+package imports
 
 import (
 	_ "k8s.io/kubernetes/cmd/kube-apiserver/app/testing"
