@@ -92,7 +92,7 @@ var _ = Describe("An in-tree disk", func() {
 		w.create(Pod("user", "node-1", "data"))
 		w.settle()
 		Expect(attachErrorOf(w, ours("node-1", w.pv))).To(ContainSubstring(says))
-		Expect(w.told()).To(ContainElement(ContainSubstring(says)))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring(says)))
 		w.expectOn()
 	},
 		Entry("none for its zone", "no StorageBackend is for disk "+legacyPath+": set gce.existingDisks", func(w *inTreeWorld) {
@@ -195,7 +195,7 @@ var _ = Describe("An in-tree disk", func() {
 			w.create(Pod("other", "kubelet", "data"))
 			w.settle()
 			Expect(w.attachmentsOf("kubelet")).To(BeEmpty())
-			Expect(w.told()).To(ContainElement(ContainSubstring("Multi-Attach")))
+			Expect(w.newEvents()).To(ContainElement(ContainSubstring("Multi-Attach")))
 
 			w.delete(pod)
 			w.uses(w.node)

@@ -33,10 +33,10 @@ var _ = Describe("A volume for one node at a time", func() {
 
 		Expect(w.attachmentsOf("node-1")).To(HaveLen(1))
 		Expect(w.attachmentsOf("node-2")).To(BeEmpty())
-		Expect(w.world.told()).To(ContainElements(ContainSubstring(
+		Expect(w.world.newEvents()).To(ContainElements(ContainSubstring(
 			`Warning FailedAttachVolume Multi-Attach error for volume "data": it can be on one node at a time, and node node-1 has it for these pods: first.`)))
 		w.settle()
-		Expect(w.world.told()).To(BeEmpty())
+		Expect(w.world.newEvents()).To(BeEmpty())
 	})
 
 	It("goes to both, if it is for many", func() {
@@ -117,7 +117,7 @@ var _ = Describe("A volume for one node at a time", func() {
 
 		Expect(w.volumesAttached(node)).To(BeEmpty())
 		Expect(w.volumesAttached(managedNode("node-2"))).To(HaveExactElements(string(name)))
-		Expect(w.world.told()).To(HaveExactElements(ContainSubstring("Multi-Attach error")))
+		Expect(w.world.newEvents()).To(HaveExactElements(ContainSubstring("Multi-Attach error")))
 	})
 
 	It("does not go to a second node while it is in volumesAttached of the first, with or without attachment", func() {

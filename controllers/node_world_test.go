@@ -168,7 +168,7 @@ func (w *nodeWorld) running(volume string) (*corev1.Node, *corev1.Pod, corev1.Un
 	w.settle()
 	Expect(w.volumesAttached(node)).To(ConsistOf(string(name)))
 	w.uses(node, name)
-	w.world.told()
+	w.world.newEvents()
 	return node, pod, name
 }
 

@@ -100,7 +100,7 @@ var _ = Describe("A local volume without its NodeVolume", func() {
 			VolumeMode: corev1.PersistentVolumeFilesystem, Layout: stowagev1alpha1.LayoutDirectory, Adopt: true,
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: Namespace, Name: "data", UID: lostUID},
 		}))
-		Expect(w.told()).To(ContainElement(HavePrefix("Normal NodeVolumeAdopted")))
+		Expect(w.newEvents()).To(ContainElement(HavePrefix("Normal NodeVolumeAdopted")))
 	})
 
 	It("takes its old claim from the PersistentVolume if it has no owner record", func() {
@@ -133,9 +133,9 @@ var _ = Describe("A local volume without its NodeVolume", func() {
 
 		Expect(w.lostVolume()).To(BeNil())
 		if says == "" {
-			Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(BeEmpty())
+			Expect(eventsWith(w.newEvents(), "NodeVolumeNotAdopted")).To(BeEmpty())
 		} else {
-			Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
+			Expect(eventsWith(w.newEvents(), "NodeVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
 		}
 	},
 		Entry("while its disk isn't Ready", func(w *world, _ *corev1.PersistentVolume) {
@@ -171,7 +171,7 @@ var _ = Describe("A local volume without its NodeVolume", func() {
 		w.reportFound("node-b", stowagev1alpha1.UnrecordedVolume{ID: lostID})
 		w.adopt(pv)
 		Expect(w.lostVolume()).To(BeNil())
-		Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
+		Expect(eventsWith(w.newEvents(), "NodeVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
 	},
 		Entry("has another path", func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute] = "/var/lib/stowage/slow/" + lostID
@@ -190,7 +190,7 @@ var _ = Describe("A local volume without its NodeVolume", func() {
 		w.adopt(pv)
 
 		Expect(w.lostVolume().Spec.NodeName).To(Equal("node-b"))
-		Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(BeEmpty())
+		Expect(eventsWith(w.newEvents(), "NodeVolumeNotAdopted")).To(BeEmpty())
 	})
 
 	It("is not created for a PersistentVolume that only a cache still shows", func() {

@@ -75,7 +75,7 @@ var _ = Describe("A local volume that is to be removed, on a node that is gone",
 		w.get(volume)
 		gone := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition)
 		Expect(gone.Message).To(And(ContainSubstring("bring the node back"), ContainSubstring("policy Forget"), ContainSubstring("remove the finalizer")))
-		Expect(w.told()).To(ConsistOf(HavePrefix("Warning NodeGone node node-a isn't part of the cluster")))
+		Expect(w.newEvents()).To(ConsistOf(HavePrefix("Warning NodeGone node node-a isn't part of the cluster")))
 	})
 
 	It("is released after its backend's time, also by another manager, and an event names the data that stays", func() {
@@ -89,7 +89,7 @@ var _ = Describe("A local volume that is to be removed, on a node that is gone",
 		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
 		w.pass(volume)
 		Expect(w.gone(volume)).To(BeTrue())
-		Expect(w.told()).To(ContainElement(ContainSubstring("its data stays in /var/lib/stowage/fast/pvc-1 on that node's disk")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("its data stays in /var/lib/stowage/fast/pvc-1 on that node's disk")))
 	})
 
 	It("is left to its node's agent when the node is back, and counted from the start when it goes again", func() {
@@ -175,13 +175,13 @@ var _ = Describe("Data that a person has removed under a bound claim", func() {
 		for range 3 {
 			w.pass(volume)
 		}
-		Expect(tellingOf(w.told(), "DataRemoved NodeVolume pvc-1 was deleted with spec.removeData")).To(HaveLen(2))
+		Expect(eventsWith(w.newEvents(), "DataRemoved NodeVolume pvc-1 was deleted with spec.removeData")).To(HaveLen(2))
 	})
 
 	DescribeTable("is no news", func(change func(*corev1.PersistentVolume)) {
 		w, volume := underClaim(change)
 		w.pass(volume)
-		Expect(tellingOf(w.told(), "DataRemoved")).To(BeEmpty())
+		Expect(eventsWith(w.newEvents(), "DataRemoved")).To(BeEmpty())
 	},
 		Entry("where the claim gave the volume up", func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }),
 		Entry("where the volume object stands for other storage", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "pvc-2" }),

@@ -26,7 +26,7 @@ var _ = Describe("An audit of more than one call can list", func() {
 		w.auditOn()
 
 		Expect(w.audit().Orphans).To(HaveLen(5))
-		Expect(tellingOf(w.told(), "OrphansFound")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "OrphansFound")).To(HaveLen(1))
 		Expect(pages.requested).To(Equal([]string{"", heldFor(1).ID, heldFor(3).ID}))
 	})
 
@@ -93,7 +93,7 @@ var _ = Describe("An audit of more than one call can list", func() {
 		pages.failure = backend.Unavailable.Errorf("no answer")
 		w.auditOn()
 		w.auditOn()
-		Expect(tellingOf(w.told(), "AuditFailed")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "AuditFailed")).To(HaveLen(1))
 		pages.failure, pages.requested = nil, nil
 
 		w.auditToEnd(pages)

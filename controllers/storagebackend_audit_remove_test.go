@@ -46,7 +46,7 @@ var _ = Describe("An orphan", func() {
 
 		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
 		Expect(w.audit().Orphans).To(BeEmpty())
-		Expect(tellingOf(w.told(), "OrphanRemoved")).To(ConsistOf(ContainSubstring(orphan.ID)))
+		Expect(eventsWith(w.newEvents(), "OrphanRemoved")).To(ConsistOf(ContainSubstring(orphan.ID)))
 	})
 
 	It("is never removed if it is on a node without a record", func() {
@@ -62,7 +62,7 @@ var _ = Describe("An orphan", func() {
 		Expect(w.audit().Orphans).To(HaveLen(1))
 		Expect(w.audit().Orphans[0].Removing).To(BeFalse())
 		Expect(w.storage.Calls()).NotTo(ContainElement("Delete " + orphan.ID))
-		Expect(tellingOf(w.told(), "OrphanRemoved")).To(BeEmpty())
+		Expect(eventsWith(w.newEvents(), "OrphanRemoved")).To(BeEmpty())
 	})
 
 	It("gets no younger and no older by a restart", func() {
@@ -197,9 +197,9 @@ var _ = Describe("An orphan", func() {
 		w.settle()
 
 		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
-		recorded := w.told()
-		Expect(tellingOf(recorded, "OrphanRemoved")).To(HaveLen(1))
-		Expect(tellingOf(recorded, "OrphanNotRemoved")).To(BeEmpty())
+		recorded := w.newEvents()
+		Expect(eventsWith(recorded, "OrphanRemoved")).To(HaveLen(1))
+		Expect(eventsWith(recorded, "OrphanNotRemoved")).To(BeEmpty())
 	})
 
 	It("reports once why its storage does not release it", func() {
@@ -209,7 +209,7 @@ var _ = Describe("An orphan", func() {
 			_ = w.round()
 		}
 		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
-		Expect(tellingOf(w.told(), "OrphanNotRemoved")).To(ConsistOf(ContainSubstring("belongs to another cluster")))
+		Expect(eventsWith(w.newEvents(), "OrphanNotRemoved")).To(ConsistOf(ContainSubstring("belongs to another cluster")))
 	})
 })
 
@@ -221,7 +221,7 @@ func due() (*world, backend.Held) {
 	w.passTime(time.Hour)
 	w.settle()
 	Expect(w.audit().Orphans).To(HaveLen(1))
-	w.told()
+	w.newEvents()
 	w.passTime(2 * time.Hour)
 	return w, orphan
 }

@@ -41,7 +41,7 @@ var _ = Describe("An audit", func() {
 
 		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(1))))
 		Expect(storagebackendaudit.HeldAs(w.audit().Orphans[0])).To(Equal(orphan))
-		Expect(tellingOf(w.told(), "OrphansFound")).To(ConsistOf(ContainSubstring(orphan.ID)))
+		Expect(eventsWith(w.newEvents(), "OrphansFound")).To(ConsistOf(ContainSubstring(orphan.ID)))
 	})
 
 	It("reports an orphan once, whichever manager leads", func() {
@@ -53,7 +53,7 @@ var _ = Describe("An audit", func() {
 		w.passTime(time.Hour)
 		w.settle()
 
-		Expect(tellingOf(w.told(), "OrphansFound")).To(BeEmpty())
+		Expect(eventsWith(w.newEvents(), "OrphansFound")).To(BeEmpty())
 	})
 
 	It("finds volumes without storage", func() {
@@ -65,7 +65,7 @@ var _ = Describe("An audit", func() {
 
 		Expect(w.backend().Status.LostVolumes).To(Equal(ptr.To(int32(1))))
 		Expect(w.audit().LostVolumes).To(Equal([]string{pv.Name}))
-		Expect(tellingOf(w.told(), "VolumesLost")).To(ConsistOf(And(ContainSubstring("no storage is found of "+pv.Name), Not(ContainSubstring("gone of")))))
+		Expect(eventsWith(w.newEvents(), "VolumesLost")).To(ConsistOf(And(ContainSubstring("no storage is found of "+pv.Name), Not(ContainSubstring("gone of")))))
 	})
 
 	It("finds what is on a node without a record, and names the node", func() {
@@ -166,7 +166,7 @@ var _ = Describe("An audit", func() {
 		w.settle()
 		w.settle()
 
-		Expect(tellingOf(w.told(), "AuditFailed")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "AuditFailed")).To(HaveLen(1))
 		Expect(w.audit().Orphans).To(ConsistOf(HaveField("ID", orphan.ID)))
 	})
 
@@ -181,7 +181,7 @@ var _ = Describe("An audit", func() {
 
 		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(storagebackendaudit.MaxListed + 1))))
 		Expect(w.audit().Orphans).To(HaveLen(storagebackendaudit.MaxListed))
-		Expect(tellingOf(w.told(), "OrphansFound")).To(ConsistOf(ContainSubstring("and 98 more")))
+		Expect(eventsWith(w.newEvents(), "OrphansFound")).To(ConsistOf(ContainSubstring("and 98 more")))
 	})
 })
 

@@ -54,7 +54,7 @@ var _ = Describe("A StorageBackend", func() {
 		w.settle()
 
 		expectNotReady(w, object, stowagev1alpha1.ReasonUnavailable, "no node has the labels")
-		Expect(w.told()).To(ContainElement(ContainSubstring("no node has the labels")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("no node has the labels")))
 	})
 
 	It("is not Ready when this version can't serve its kind", func() {
@@ -123,7 +123,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 		w.settle()
 
 		Expect(w.gone(class)).To(BeTrue())
-		Expect(w.told()).To(ContainElement(ContainSubstring("StorageClassRemoved removed StorageClass disks")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("StorageClassRemoved removed StorageClass disks")))
 	})
 
 	It("may be copied under another name: the copy stays, with all that was copied", func() {

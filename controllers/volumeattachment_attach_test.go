@@ -93,7 +93,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 		w.get(attachment)
 		Expect(attachment.Status.AttachError.Message).To(Equal(full.Error()))
 		Expect(attachment.Status.AttachError.ErrorCode).To(HaveValue(BeEquivalentTo(8)))
-		Expect(w.told()).To(HaveExactElements(
+		Expect(w.newEvents()).To(HaveExactElements(
 			ContainSubstring("FailedAttachVolume attaching to node node-1: the node has 16 disks"),
 			ContainSubstring("FailedAttachVolume attaching to node node-1: the node has 16 disks"),
 		))
@@ -117,7 +117,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 		Expect(result.RequeueAfter).To(Equal(7 * time.Second))
 		w.get(attachment)
 		Expect(attachment.Status.AttachError.Message).To(Equal("too many calls"))
-		Expect(w.told()).To(HaveLen(2), "one of the attachment, one of the volume")
+		Expect(w.newEvents()).To(HaveLen(2), "one of the attachment, one of the volume")
 		w.settle()
 		expectAttached(w, attachment, pv, node)
 	})
@@ -134,7 +134,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 		Expect(result.RequeueAfter).To(Equal(volumeattachment.RetryUnfinished))
 		w.get(attachment)
 		Expect(attachment.Status.AttachError).To(BeNil())
-		Expect(w.told()).To(BeEmpty())
+		Expect(w.newEvents()).To(BeEmpty())
 	})
 
 	It("is attached once, though the answer to the call was lost", func() {
@@ -237,7 +237,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 		}
 		w.get(second)
 		Expect(second.Status.AttachError.Message).To(ContainSubstring("is attached to node node-1, and one node at a time can have it"))
-		Expect(w.told()).To(HaveLen(2))
+		Expect(w.newEvents()).To(HaveLen(2))
 
 		w.delete(first)
 		w.settle()

@@ -16,14 +16,14 @@ import (
 var _ = Describe("What a backend says is attached", func() {
 	It("is no news where VolumeAttachments say the same", func() {
 		w, _, _ := attached()
-		w.told()
+		w.newEvents()
 		before := w.written
 
 		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
 		w.settle()
 
 		Expect(w.written).To(Equal(before))
-		Expect(w.told()).To(BeEmpty())
+		Expect(w.newEvents()).To(BeEmpty())
 	})
 
 	It("is attached again if it was detached outside of Stowage", func() {
@@ -34,13 +34,13 @@ var _ = Describe("What a backend says is attached", func() {
 		w.settle()
 
 		expectAttached(w, attachment, pv, node)
-		Expect(w.told()).To(ContainElement(ContainSubstring("VolumeDetachedElsewhere node node-1: the volume was detached outside of Stowage")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("VolumeDetachedElsewhere node node-1: the volume was detached outside of Stowage")))
 	})
 
 	DescribeTable("stays attached if a list doesn't show it because its labels were replaced",
 		func(given func(*world)) {
 			w, attachment, pv := attached()
-			w.told()
+			w.newEvents()
 			w.storage.Unlist(pv.Spec.CSI.VolumeHandle)
 			before := w.written
 			for range 3 {
@@ -50,7 +50,7 @@ var _ = Describe("What a backend says is attached", func() {
 			}
 
 			Expect(w.written).To(Equal(before))
-			Expect(w.told()).To(BeEmpty())
+			Expect(w.newEvents()).To(BeEmpty())
 			expectAttached(w, attachment, pv, firstNode(w))
 		},
 		Entry("and it is found by its name", func(*world) {}),
@@ -76,14 +76,14 @@ var _ = Describe("What a backend says is attached", func() {
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
 		w.settle()
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
-		Expect(w.told()).To(ConsistOf(ContainSubstring("StrayAttachment volume " + pv.Name + " is attached to gce://project/zone/node-1")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("StrayAttachment volume " + pv.Name + " is attached to gce://project/zone/node-1")))
 
 		w.clock.SetTime(w.clock.Now().Add(time.Minute))
 		w.settle()
 
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 		Expect(w.all(&storagev1.VolumeAttachmentList{})).To(BeEmpty())
-		Expect(w.told()).To(BeEmpty())
+		Expect(w.newEvents()).To(BeEmpty())
 	})
 
 	It("stays while a node uses it, though nothing requests it", func() {
@@ -123,7 +123,7 @@ var _ = Describe("What a backend says is attached", func() {
 		}
 
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
-		Expect(w.told()).To(ConsistOf(ContainSubstring("that is no node of this cluster")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("that is no node of this cluster")))
 	})
 
 	It("is left alone if an attachment requests it that the cache does not show", func() {
@@ -135,7 +135,7 @@ var _ = Describe("What a backend says is attached", func() {
 		}
 
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
-		Expect(w.told()).To(BeEmpty())
+		Expect(w.newEvents()).To(BeEmpty())
 	})
 
 	It("is detached though its volume object is gone", func() {
@@ -175,6 +175,6 @@ var _ = Describe("What a backend says is attached", func() {
 		w.settle()
 		w.settle()
 
-		Expect(w.told()).To(ConsistOf(ContainSubstring("AttachmentCheckFailed listing what is attached: 503")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("AttachmentCheckFailed listing what is attached: 503")))
 	})
 })

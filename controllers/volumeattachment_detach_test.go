@@ -34,13 +34,13 @@ var _ = Describe("An attachment that is deleted", func() {
 			node := firstNode(w)
 			updateNode(w, node, together(not(pv), outOfService))
 			w.delete(attachment)
-			w.told()
+			w.newEvents()
 			for range 3 {
 				w.settle()
 				w.clock.SetTime(w.clock.Now().Add(10 * time.Minute))
 			}
 			expectStays(w, attachment, pv, "the node is Ready and still uses the volume")
-			Expect(w.told()).To(HaveLen(2))
+			Expect(w.newEvents()).To(HaveLen(2))
 
 			updateNode(w, node, func(node *corev1.Node) { node.Status.VolumesInUse, node.Status.VolumesAttached = nil, nil })
 			w.settle()
@@ -60,7 +60,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.settle()
 
 		expectDetached(w, attachment, pv)
-		Expect(w.told()).NotTo(ContainElement(ContainSubstring("ForcedDetachVolume")))
+		Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring("ForcedDetachVolume")))
 	})
 
 	DescribeTable("stays while a node that has long been Ready uses the volume, though it is not in volumesAttached any more: force began that and was interrupted",
@@ -100,13 +100,13 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.delete(attachment)
 		w.settle()
 		expectStays(w, attachment, pv, "it is forced after 6m")
-		w.told()
+		w.newEvents()
 
 		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
 		w.settle()
 
 		expectDetached(w, attachment, pv)
-		Expect(w.told()).To(ContainElement(ContainSubstring("ForcedDetachVolume detaching it from node node-1, which has not released it")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("ForcedDetachVolume detaching it from node node-1, which has not released it")))
 	})
 
 	It("is never forced by time where the policy is Never", func() {
@@ -328,7 +328,7 @@ var _ = Describe("A volume that is attached", func() {
 		w.settle()
 		Expect(w.gone(pv)).To(BeFalse())
 		Expect(w.storage.Has(pv.Spec.CSI.VolumeHandle)).To(BeTrue())
-		Expect(w.told()).To(ContainElement(ContainSubstring("has a VolumeAttachment to node node-1")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("has a VolumeAttachment to node node-1")))
 
 		w.delete(attachment)
 		w.settle()
@@ -360,7 +360,7 @@ var _ = Describe("A volume that is attached", func() {
 		w.delete(Claim())
 		w.settle()
 		Expect(w.storage.Has(pv.Name)).To(BeTrue())
-		Expect(w.told()).To(ContainElement(ContainSubstring("node node-1 still lists volume")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("node node-1 still lists volume")))
 
 		updateNode(w, node, func(node *corev1.Node) { node.Status.VolumesInUse = nil })
 		w.settle()

@@ -25,7 +25,7 @@ var _ = Describe("A refusal that usually passes", func() {
 		_ = w.round()
 		w.get(attachment)
 		Expect(attachment.Status.AttachError).To(BeNil())
-		Expect(w.told()).To(BeEmpty())
+		Expect(w.newEvents()).To(BeEmpty())
 
 		for range 28 {
 			w.clock.SetTime(w.clock.Now().Add(time.Second))
@@ -34,7 +34,7 @@ var _ = Describe("A refusal that usually passes", func() {
 
 		w.get(attachment)
 		Expect(attachment.Status.AttachError.Message).To(Equal("disk d isn't ready"))
-		Expect(w.told()).To(HaveExactElements(
+		Expect(w.newEvents()).To(HaveExactElements(
 			ContainSubstring("FailedAttachVolume attaching to node node-1: disk d isn't ready"),
 			ContainSubstring("FailedAttachVolume attaching to node node-1: disk d isn't ready")), "of the attachment, and of the volume")
 		w.settle()
@@ -79,7 +79,7 @@ var _ = Describe("Work that goes on in the cloud", func() {
 		w.create(attachment)
 		w.storage.FailNext(repeated(backend.InProgress.Errorf("attaching goes on (operation o-1)"), 3)...)
 		_ = w.round()
-		Expect(w.told()).To(BeEmpty())
+		Expect(w.newEvents()).To(BeEmpty())
 
 		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
 		_ = w.round()
@@ -87,7 +87,7 @@ var _ = Describe("Work that goes on in the cloud", func() {
 
 		w.get(attachment)
 		Expect(attachment.Status.AttachError).To(BeNil())
-		Expect(w.told()).To(HaveEach(ContainSubstring("SlowAttachVolume node node-1, for longer than 2m0s: attaching goes on (operation o-1)")))
+		Expect(w.newEvents()).To(HaveEach(ContainSubstring("SlowAttachVolume node node-1, for longer than 2m0s: attaching goes on (operation o-1)")))
 	})
 })
 

@@ -47,7 +47,7 @@ var _ = Describe("A detach that takes the cloud its time", func() {
 
 		eventuallyDetached(w, attachment, pv)
 		Expect(w.storage.Calls()).NotTo(ContainElement(HavePrefix("IsAttached")), "the answer was enough")
-		Expect(w.told()).NotTo(ContainElement(ContainSubstring("FailedDetachVolume")))
+		Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring("FailedDetachVolume")))
 	})
 
 	It("ends though its node, which it was forced from by the taint, became Ready meanwhile: Never, and the node lists the volume", func() {
@@ -63,7 +63,7 @@ var _ = Describe("A detach that takes the cloud its time", func() {
 		release()
 
 		eventuallyDetached(w, attachment, pv)
-		Expect(w.told()).To(HaveExactElements(forcedFromNode1, forcedFromNode1), "of the attachment and of the volume, once")
+		Expect(w.newEvents()).To(HaveExactElements(forcedFromNode1, forcedFromNode1), "of the attachment and of the volume, once")
 		Expect(forced()).To(BeEquivalentTo(1))
 	})
 
@@ -96,7 +96,7 @@ var _ = Describe("An attachment with a detach that is refused", func() {
 			w.settleBy(w.roundOfAttachments)
 
 			expectDetached(w, attachment, pv)
-			Expect(w.told()).NotTo(ContainElement(ContainSubstring("FailedDetachVolume")))
+			Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring("FailedDetachVolume")))
 			Expect(w.storage.Calls()).NotTo(ContainElement(HavePrefix("Detach")))
 		},
 		Entry("and its node is Ready and lists the volume", func(w *world, _ *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) {

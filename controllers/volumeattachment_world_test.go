@@ -52,7 +52,7 @@ func cloudedIn(w *world, options ...func(*stowagev1alpha1.StorageBackend)) (*wor
 	node := machine("node-1")
 	claim := Claim(InClass("cloud"))
 	if w.scope == reconciler.ClassesScope {
-		askedOf(stowagev1alpha1.GCEDriver)(claim)
+		requestedFrom(stowagev1alpha1.GCEDriver)(claim)
 	}
 	w.create(cloud(options...), node, claim)
 	w.settle()
@@ -61,7 +61,7 @@ func cloudedIn(w *world, options ...func(*stowagev1alpha1.StorageBackend)) (*wor
 	if w.scope == reconciler.ClassesScope {
 		setPhase(w, pv, corev1.VolumeBound)
 	}
-	w.told()
+	w.newEvents()
 	return w, pv, node
 }
 

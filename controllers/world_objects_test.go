@@ -93,10 +93,3 @@ func (w *world) newEvents() []string {
 		}
 	}
 }
-
-// told, tellingOf and askedOf are the earlier names of newEvents, eventsWith and requestedFrom.
-func (w *world) told() []string { return w.newEvents() }
-
-func tellingOf(events []string, text string) []string { return eventsWith(events, text) }
-
-func askedOf(driver string) func(*corev1.PersistentVolumeClaim) { return requestedFrom(driver) }

@@ -117,7 +117,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfClaim), builder.WithPredicates(newBindings)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfVolume), builder.WithPredicates(newClaimRefs)).
 		Watches(&storagev1.VolumeAttachment{}, delayed(nodeOfAttachment)).
-		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(watches.nodesWaitingFor), builder.WithPredicates(wake.OnlyEnds)).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(watches.nodesWaitingFor), builder.WithPredicates(wake.OnlyDeletions)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(newNeeds)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(nodeOfDrivers), builder.WithPredicates(newDrivers)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(newInTreeDisks)).

@@ -66,7 +66,7 @@ func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		err = r.adopt(ctx, pv)
 	}
 	if errors.Is(err, backend.Invalid) || errors.Is(err, backend.Conflict) {
-		if r.recorded.IsNews(request.NamespacedName, err.Error()) {
+		if r.recorded.IsNew(request.NamespacedName, err.Error()) {
 			r.events.Eventf(pv, nil, corev1.EventTypeWarning, "NodeVolumeNotAdopted", "Adopt", "its NodeVolume is gone and isn't created again: %v", err)
 		}
 		return ctrl.Result{}, nil

@@ -33,7 +33,7 @@ func (r *dataLoss) record(ctx context.Context, volume *stowagev1alpha1.NodeVolum
 	}
 	message := fmt.Sprintf("NodeVolume %s was deleted with spec.removeData, so that node %s removes the data of this volume: "+
 		"it can't be undone; delete the claim, and restore the data from a backup to a new one", volume.Name, volume.Spec.NodeName)
-	if !r.recorded.IsNews(client.ObjectKeyFromObject(volume), message) {
+	if !r.recorded.IsNew(client.ObjectKeyFromObject(volume), message) {
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}

@@ -57,7 +57,7 @@ func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeC
 // whatever else is being cleaned up.
 func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (isNew bool, err error) {
 	if r.scope == reconciler.ClassesScope || binder.Completed(claim) && waiting.Phase == "" {
-		return r.recorded.IsNews(client.ObjectKeyFromObject(claim), waiting.Message), nil
+		return r.recorded.IsNew(client.ObjectKeyFromObject(claim), waiting.Message), nil
 	}
 	if waiting.Yields && bindable.Reason(claim) == step.ProvisioningFailed {
 		return false, nil

@@ -51,7 +51,7 @@ type warnings struct {
 // record records an event on an attachment, on its PersistentVolume if there is one, and on
 // more objects, unless it equals the last one.
 func (w *warnings) record(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, reason, message string, more ...runtime.Object) {
-	if !w.last.IsNews(client.ObjectKeyFromObject(attachment), message) {
+	if !w.last.IsNew(client.ObjectKeyFromObject(attachment), message) {
 		return
 	}
 	objects := append(more, attachment)
@@ -66,7 +66,7 @@ func (w *warnings) record(attachment *storagev1.VolumeAttachment, pv *corev1.Per
 // recordForced records an event that a detach is by force, and reports whether it did: once,
 // however often the call is repeated.
 func (w *warnings) recordForced(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, why string) bool {
-	if !w.forced.IsNews(client.ObjectKeyFromObject(attachment), string(attachment.UID)) {
+	if !w.forced.IsNew(client.ObjectKeyFromObject(attachment), string(attachment.UID)) {
 		return false
 	}
 	w.record(attachment, pv, reasonForcedDetach,

@@ -15,7 +15,7 @@ import (
 // manySizes is how many volumes of how many sizes the benchmarks look among.
 var manySizes = []int{1_000, 10_000, 100_000}
 
-// A match is a Take and the GiveBack that makes the next one find the same.
+// A match is a Reserve and the Release that makes the next one find the same.
 func BenchmarkMatch(b *testing.B) {
 	for _, n := range manySizes {
 		b.Run(fmt.Sprintf("different sizes/volumes=%d", n), func(b *testing.B) {

@@ -135,7 +135,7 @@ func (s *Server) ensureServed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.letGo()
+		s.closeHeld()
 		s.held = held
 	}
 	if s.serving.isThere() {
@@ -204,7 +204,7 @@ func (s *Server) stop() error {
 	defer patience.Stop()
 	select {
 	case <-over:
-		s.letGo()
+		s.closeHeld()
 	case <-patience.C:
 		// What they do goes on: no other agent may begin before this process ends, and
 		// with it the claim.
@@ -215,7 +215,7 @@ func (s *Server) stop() error {
 	return errors.Join(problems...)
 }
 
-func (s *Server) letGo() {
+func (s *Server) closeHeld() {
 	if s.held != nil {
 		s.held.Close()
 		s.held = nil

@@ -13,8 +13,8 @@ type Last struct {
 	texts map[types.NamespacedName]string
 }
 
-// IsNews stores a text and reports whether it differs from the last one.
-func (t *Last) IsNews(of types.NamespacedName, text string) bool {
+// IsNew stores a text and reports whether it differs from the last one.
+func (t *Last) IsNew(of types.NamespacedName, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.texts[of] == text {

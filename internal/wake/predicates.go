@@ -32,9 +32,9 @@ func WithoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
 	return metadata
 }
 
-// OnlyEnds passes deleted objects, such as attachments: another attachment may wait for the
+// OnlyDeletions passes deleted objects, such as attachments: another attachment may wait for the
 // deletion.
-var OnlyEnds = predicate.Funcs{
+var OnlyDeletions = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }

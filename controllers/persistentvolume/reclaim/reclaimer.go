@@ -40,7 +40,7 @@ func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, re
 
 // record records an event of a volume's deletion, unless it equals the last one.
 func (r *Reclaimer) record(pv *corev1.PersistentVolume, kind, reason string, err error) {
-	if r.recorded.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
+	if r.recorded.IsNew(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Delete", "%v", err)
 	}
 }

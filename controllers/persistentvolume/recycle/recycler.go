@@ -38,7 +38,7 @@ func New(deps reconciler.Dependencies, wake func(types.NamespacedName), recorded
 }
 
 func (r *Recycler) record(pv *corev1.PersistentVolume, kind, reason string, err error) {
-	if r.recorded.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
+	if r.recorded.IsNew(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Recycle", "%v", err)
 	}
 }

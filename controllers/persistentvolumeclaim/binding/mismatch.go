@@ -42,7 +42,7 @@ func (r *Binder) ReportUnfit(ctx context.Context, scope *step.Scope, ofReserved 
 			tied += fmt.Sprintln(unfit[i].Name, binder.Fit(&unfit[i], scope.Request))
 		}
 	}
-	ofTied := r.mismatches.IsNews(key, tied)
+	ofTied := r.mismatches.IsNew(key, tied)
 	for i := range unfit {
 		pv, cause := &unfit[i], binder.Fit(&unfit[i], scope.Request)
 		if isTied := binder.TiedTo(pv, claim); isTied && !ofTied || !isTied && !ofReserved {

@@ -102,7 +102,7 @@ func (r *recorder) recordRemovals(before, after *stowagev1alpha1.StorageBackend,
 
 // recordFailure records, once, that an audit was not possible, and returns when to retry.
 func (r *recorder) recordFailure(object *stowagev1alpha1.StorageBackend, err error) (ctrl.Result, error) {
-	if r.failed.IsNews(client.ObjectKeyFromObject(object), err.Error()) {
+	if r.failed.IsNew(client.ObjectKeyFromObject(object), err.Error()) {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "AuditFailed", "Audit", "%v (tried again every %s)", err, auditRetry)
 	}
 	return ctrl.Result{RequeueAfter: auditRetry}, nil

@@ -79,7 +79,7 @@ func (r *remover) removeOrphan(ctx context.Context, opened backend.Backend, held
 // failRemoval records, once, why orphans are still there, and returns the error, so that it is
 // retried with backoff.
 func (r *remover) failRemoval(object *stowagev1alpha1.StorageBackend, err error) error {
-	if r.failed.IsNews(client.ObjectKeyFromObject(object), err.Error()) {
+	if r.failed.IsNew(client.ObjectKeyFromObject(object), err.Error()) {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "OrphanNotRemoved", "Audit", "%v", err)
 	}
 	return err

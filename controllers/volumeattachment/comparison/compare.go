@@ -115,7 +115,7 @@ func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageB
 	listed, err := lister.Attachments(bounded)
 	key := client.ObjectKeyFromObject(object)
 	if err != nil {
-		if r.failed.IsNews(key, err.Error()) {
+		if r.failed.IsNew(key, err.Error()) {
 			r.events.Eventf(object, nil, corev1.EventTypeWarning, "AttachmentCheckFailed", "Compare", "listing what is attached: %v", err)
 		}
 		return nil

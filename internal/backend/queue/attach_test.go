@@ -32,8 +32,8 @@ func (d *desk) detach(id string, from backend.NodeIdentity) error {
 	return attacher.Detach(context.Background(), id, from)
 }
 
-func (d *desk) observe(asker string, of backend.NodeIdentity) (backend.Machine, error) {
-	observer, _ := backend.As[backend.NodeObserver](d.served(asker))
+func (d *desk) observe(caller string, of backend.NodeIdentity) (backend.Machine, error) {
+	observer, _ := backend.As[backend.NodeObserver](d.served(caller))
 	return observer.ObserveNode(context.Background(), of)
 }
 
@@ -122,9 +122,9 @@ func TestOneCallAnswersAllConcurrentObservationsOfAMachine(t *testing.T) {
 		d := newDesk(t, 8)
 		d.SetMachine(node(1), backend.MachineStopped)
 		release := d.Hold()
-		for asker := range 5 {
-			if _, err := d.observe(fmt.Sprint(asker), node(1)); !errors.Is(err, backend.Queued) {
-				t.Errorf("asker %d is answered %v", asker, err)
+		for caller := range 5 {
+			if _, err := d.observe(fmt.Sprint(caller), node(1)); !errors.Is(err, backend.Queued) {
+				t.Errorf("caller %d is answered %v", caller, err)
 			}
 		}
 		release()
@@ -142,8 +142,8 @@ func TestACallerWithAnImmediateAnswerIsNotWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
 		var asking sync.WaitGroup
-		for asker := range 3 {
-			asking.Go(func() { _, _ = d.observe(fmt.Sprint(asker), node(1)) })
+		for caller := range 3 {
+			asking.Go(func() { _, _ = d.observe(fmt.Sprint(caller), node(1)) })
 		}
 		asking.Wait()
 		if woken := d.woken(); len(woken) > 0 {

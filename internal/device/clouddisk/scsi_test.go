@@ -96,7 +96,7 @@ func TestAScsiDiskThatWasRemovedIsNotThere(t *testing.T) {
 	before := disk.DiskIdentity
 	disk.Close()
 	takeAway(t, path)
-	defer giveBack(t, host)
+	defer plugBackIn(t, host)
 	if there, err := before.IsThere(); there || err != nil {
 		t.Errorf("it is still there (%v)", err)
 	}
@@ -113,7 +113,7 @@ func takeAway(t *testing.T, path string) {
 	}
 }
 
-func giveBack(t *testing.T, host string) {
+func plugBackIn(t *testing.T, host string) {
 	t.Helper()
 	scan := "/sys/class/scsi_host/" + filepath.Base(host) + "/scan"
 	if err := os.WriteFile(scan, []byte("- - -"), 0); err != nil {

@@ -13,9 +13,6 @@ var ErrOverLimit = errors.New("the volume has more than it may")
 // Wake reconciles a pod again. It never waits.
 type Wake func(pod types.UID)
 
-// Tell is Wake, for volume types that name it so.
-type Tell = Wake
-
 // Watcher is a Plugin that detects changes of published volumes itself.
 type Watcher interface {
 	Plugin

@@ -11,9 +11,9 @@ import (
 )
 
 // stuckShare is a mount from a silent server: the kernel blocks every call until
-// letGo.
-func stuckShare(parallel int) (stuck *Share, letGo context.CancelFunc) {
-	held, letGo := context.WithCancel(context.Background())
+// release.
+func stuckShare(parallel int) (stuck *Share, release context.CancelFunc) {
+	held, release := context.WithCancel(context.Background())
 	stuck = &Share{
 		Server: &Server{
 			Name: "nfs.example.com", Slots: make(chan struct{}, parallel),
@@ -25,14 +25,14 @@ func stuckShare(parallel int) (stuck *Share, letGo context.CancelFunc) {
 			return nil, errors.New("let go")
 		},
 	}
-	return stuck, letGo
+	return stuck, release
 }
 
 func work(context.Context, tree.Dir) (string, error) { return "done", nil }
 
 func TestACallThatIsStuckInTheKernelIsLeftThere(t *testing.T) {
-	stuck, letGo := stuckShare(1)
-	defer letGo()
+	stuck, release := stuckShare(1)
+	defer release()
 	if _, err := Use(t.Context(), stuck, work); !errors.Is(err, tree.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it ended with %v", err)
 	}
@@ -40,14 +40,14 @@ func TestACallThatIsStuckInTheKernelIsLeftThere(t *testing.T) {
 
 func TestWhatIsStuckInTheKernelIsBounded(t *testing.T) {
 	const parallel = 3
-	stuck, letGo := stuckShare(parallel)
+	stuck, release := stuckShare(parallel)
 	for range parallel {
 		_, _ = Use(t.Context(), stuck, work)
 	}
 	if _, err := Use(t.Context(), stuck, work); !errors.Is(err, backend.Unavailable) {
 		t.Errorf("one more ended with %v", err)
 	}
-	letGo()
+	release()
 	for range parallel {
 		// Each frees its slot once the kernel returns.
 		stuck.Slots <- struct{}{}
@@ -55,8 +55,8 @@ func TestWhatIsStuckInTheKernelIsBounded(t *testing.T) {
 }
 
 func TestACallerWaitsForNoSlotAfterItsContext(t *testing.T) {
-	stuck, letGo := stuckShare(0)
-	defer letGo()
+	stuck, release := stuckShare(0)
+	defer release()
 	stuck.SlotWait = time.Hour
 	stuck.Operation = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())

@@ -37,7 +37,7 @@ func (s *Driver) Adopt(stagingOf func(mounting.Adopted) (string, error)) error {
 	return volumes.RemoveEmptyDir(s.Earlier)
 }
 
-func (s *Driver) adopt(earlier diskPlace, stagingOf func(mounting.Adopted) (string, error)) error {
+func (s *Driver) adopt(earlier diskFolder, stagingOf func(mounting.Adopted) (string, error)) error {
 	record, err := earlier.record()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *Driver) adopt(earlier diskPlace, stagingOf func(mounting.Adopted) (stri
 	if err := os.Rename(earlier.halfFile(), place.halfFile()); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("taking over that its file system isn't made yet: %w", err)
 	}
-	if err := s.bindEarlier(earlier, place.diskPlace, record.Block); err != nil {
+	if err := s.bindEarlier(earlier, place.diskFolder, record.Block); err != nil {
 		return err
 	}
 	there, err := record.Disk.IsThere()
@@ -75,7 +75,7 @@ func (s *Driver) adopt(earlier diskPlace, stagingOf func(mounting.Adopted) (stri
 }
 
 // bindEarlier mounts what is mounted at a place of the layout before at the staging path, too.
-func (s *Driver) bindEarlier(earlier, place diskPlace, block bool) error {
+func (s *Driver) bindEarlier(earlier, place diskFolder, block bool) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *Driver) bindEarlier(earlier, place diskPlace, block bool) error {
 
 // earlierTargets is where pods have what is mounted at a place of the layout before. The names
 // of their directories lead to it: the number of a disk that is gone may be another one's.
-func (s *Driver) earlierTargets(earlier diskPlace, record diskRecord) ([]string, error) {
+func (s *Driver) earlierTargets(earlier diskFolder, record diskRecord) ([]string, error) {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (r diskRecord) isMountedAt(point mount.Point) bool {
 }
 
 // remove removes what is left of a place of the layout before. Nothing may be mounted there.
-func (p diskPlace) remove() error {
+func (p diskFolder) remove() error {
 	if err := volumes.RemoveEmptyDir(p.system); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ const defaultSystem = "ext4"
 // it is ever mounted. The note holds only for the very attachment that it was written
 // in, by the kernel's sequence number of the disk and start of the machine: since then
 // the disk was nowhere else. Whatever the note doesn't speak of is never formatted.
-func (s *Driver) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, place diskPlace) (string, error) {
+func (s *Driver) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, place diskFolder) (string, error) {
 	made, err := s.finishHalf(ctx, disk, place)
 	if err != nil || made {
 		return fsTypeOf(volume), err
@@ -41,7 +41,7 @@ func fsTypeOf(volume *corev1.PersistentVolume) string {
 }
 
 // format makes the file system of a disk that is empty.
-func (s *Driver) format(ctx context.Context, disk *clouddisk.Disk, fsType string, place diskPlace) error {
+func (s *Driver) format(ctx context.Context, disk *clouddisk.Disk, fsType string, place diskFolder) error {
 	size, err := disk.Size()
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *Driver) format(ctx context.Context, disk *clouddisk.Disk, fsType string
 
 // finishHalf makes a file system anew that a crash left half made, and says whether
 // there was one. A note of any other attachment is void.
-func (s *Driver) finishHalf(ctx context.Context, disk *clouddisk.Disk, place diskPlace) (made bool, err error) {
+func (s *Driver) finishHalf(ctx context.Context, disk *clouddisk.Disk, place diskFolder) (made bool, err error) {
 	half, err := place.half()
 	if half == nil || err != nil {
 		return false, err
@@ -112,7 +112,7 @@ func (r diskRecord) formattedAs(fsType string) diskRecord {
 }
 
 // endHalf notes that a file system is made, or that nothing is known of one.
-func (p diskPlace) endHalf() error {
+func (p diskFolder) endHalf() error {
 	if err := os.Remove(p.halfFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("noting that the file system is made: %w", err)
 	}

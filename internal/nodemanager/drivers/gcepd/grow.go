@@ -81,10 +81,10 @@ func (s *Driver) Check(_ context.Context, handle, path string) error {
 	if err != nil {
 		return err
 	}
-	return checkDisk(table, place.diskPlace, *record)
+	return checkDisk(table, place.diskFolder, *record)
 }
 
-func checkDisk(table mount.Table, place diskPlace, record diskRecord) error {
+func checkDisk(table mount.Table, place diskFolder, record diskRecord) error {
 	there, err := record.Disk.IsThere()
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 // mountDisk mounts the file system on a disk, unless that was done before.
-func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) error {
+func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskFolder) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volum
 
 // systemOn finds out what file system is to be mounted, and how. On a disk that is
 // empty, it makes one.
-func (s *Driver) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) (mount.FileSystem, error) {
+func (s *Driver) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskFolder) (mount.FileSystem, error) {
 	volume, system := spec.PersistentVolume, mount.FileSystem{Source: disk.Path()}
 	readOnly, err := disk.IsReadOnly()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// diskPlace is what is known of a disk, and where it is mounted for all pods of the node.
-type diskPlace struct {
+// diskFolder is what is known of a disk, and where it is mounted for all pods of the node.
+type diskFolder struct {
 	// dir has what is known of the disk.
 	dir string
 	// system is where the file system is mounted, and node what the device is mounted on.
@@ -24,22 +24,22 @@ type diskPlace struct {
 }
 
 // placesIn are all places in a folder.
-func placesIn(folder string) ([]diskPlace, error) {
+func placesIn(folder string) ([]diskFolder, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("listing the disks that are in use: %w", err)
 	}
-	places := make([]diskPlace, 0, len(entries))
+	places := make([]diskFolder, 0, len(entries))
 	for _, entry := range entries {
-		places = append(places, diskPlace{dir: filepath.Join(folder, entry.Name())})
+		places = append(places, diskFolder{dir: filepath.Join(folder, entry.Name())})
 	}
 	return places, nil
 }
 
 // recordFile tells which disk is shown here: all that the mount table shows of one is
 // a number. halfFile says that its file system isn't made yet: see ensureSystem.
-func (p diskPlace) recordFile() string { return filepath.Join(p.dir, "disk") }
-func (p diskPlace) halfFile() string   { return filepath.Join(p.dir, "formatting") }
+func (p diskFolder) recordFile() string { return filepath.Join(p.dir, "disk") }
+func (p diskFolder) halfFile() string   { return filepath.Join(p.dir, "formatting") }
 
 // diskRecord is which disk is shown, and for which volume.
 type diskRecord struct {
@@ -74,10 +74,10 @@ func (r diskRecord) isSame(other diskRecord) bool {
 func (r diskRecord) name() corev1.UniqueVolumeName { return volume.UniqueName(r.Driver, r.Handle) }
 
 // record is which disk is shown here; nil if none is.
-func (p diskPlace) record() (*diskRecord, error) { return readRecord[diskRecord](p.recordFile()) }
+func (p diskFolder) record() (*diskRecord, error) { return readRecord[diskRecord](p.recordFile()) }
 
 // half is the disk whose file system is being made; nil if none is.
-func (p diskPlace) half() (*diskRecord, error) { return readRecord[diskRecord](p.halfFile()) }
+func (p diskFolder) half() (*diskRecord, error) { return readRecord[diskRecord](p.halfFile()) }
 
 func readRecord[T any](path string) (*T, error) {
 	record, err := volumes.ReadRecord[T](path)
@@ -88,7 +88,7 @@ func readRecord[T any](path string) (*T, error) {
 }
 
 // write writes a record. A crash leaves the old content or the new one.
-func (p diskPlace) write(path string, record any) error {
+func (p diskFolder) write(path string, record any) error {
 	if err := os.MkdirAll(p.dir, mounting.MountPointMode); err != nil {
 		return fmt.Errorf("making the folder of the disk's records: %w", err)
 	}
@@ -100,7 +100,7 @@ func (p diskPlace) write(path string, record any) error {
 
 // forget removes what is known of the disk, and other files first. The record goes last of
 // what it speaks of: while it is there, the disk counts as in use.
-func (p diskPlace) forget(first ...string) error {
+func (p diskFolder) forget(first ...string) error {
 	for _, file := range append(first, p.halfFile(), p.recordFile()) {
 		if err := volumes.RemoveRecord(file); err != nil {
 			return fmt.Errorf("removing what was known of a disk: %w", err)
@@ -119,12 +119,12 @@ type stagedDisk struct {
 
 // stagedPlace is the place of a disk that is staged.
 type stagedPlace struct {
-	diskPlace
+	diskFolder
 	stagedDisk
 }
 
 func readStaged(dir string) (stagedPlace, *diskRecord, error) {
-	place := stagedPlace{diskPlace: diskPlace{dir: dir}}
+	place := stagedPlace{diskFolder: diskFolder{dir: dir}}
 	record, err := place.record()
 	if err != nil {
 		return place, nil, err
@@ -137,7 +137,7 @@ func readStaged(dir string) (stagedPlace, *diskRecord, error) {
 }
 
 func placeOf(dir string, staged stagedDisk) stagedPlace {
-	return stagedPlace{diskPlace{dir: dir, system: staged.Staging, node: filepath.Join(staged.Staging, "device")}, staged}
+	return stagedPlace{diskFolder{dir: dir, system: staged.Staging, node: filepath.Join(staged.Staging, "device")}, staged}
 }
 
 func (p stagedPlace) stagedFile() string { return filepath.Join(p.dir, "staged") }

@@ -26,7 +26,7 @@ func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) e
 	if record.Block {
 		return s.stageDevice(disk, place, record)
 	}
-	if err := s.mountDisk(ctx, disk, spec, place.diskPlace); err != nil {
+	if err := s.mountDisk(ctx, disk, spec, place.diskFolder); err != nil {
 		return err
 	}
 	return mounting.CheckStagedAs(s.Mounter, mounting.SystemAccess(spec.PersistentVolume), staging)
@@ -34,7 +34,7 @@ func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) e
 
 // stageDevice shows a disk's device in the staging directory, so that its number is kept.
 func (s *Driver) stageDevice(disk *clouddisk.Disk, place stagedPlace, record diskRecord) error {
-	if err := s.refuseReadOnly(disk, place.diskPlace, record); err != nil {
+	if err := s.refuseReadOnly(disk, place.diskFolder, record); err != nil {
 		return err
 	}
 	node, err := os.OpenFile(disk.Path(), mounting.OpenOnly, 0)
@@ -47,7 +47,7 @@ func (s *Driver) stageDevice(disk *clouddisk.Disk, place stagedPlace, record dis
 
 // refuseReadOnly refuses a disk that can't be written and is to be. Once it is staged, the
 // driver itself may have made it read-only.
-func (s *Driver) refuseReadOnly(disk *clouddisk.Disk, place diskPlace, record diskRecord) error {
+func (s *Driver) refuseReadOnly(disk *clouddisk.Disk, place diskFolder, record diskRecord) error {
 	table, err := s.Mounter.Table()
 	if err != nil || record.ForReaders || table.IsMountPoint(place.node) {
 		return err

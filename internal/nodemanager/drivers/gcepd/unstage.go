@@ -75,7 +75,7 @@ func (s *Driver) Unstage(ctx context.Context, handle, staging string) error {
 		err = s.clear(staging)
 	} else {
 		place = placeOf(place.dir, stagedDisk{Handle: handle, Staging: staging, Targets: place.Targets})
-		err = s.letGo(ctx, place, *record)
+		err = s.removeStaged(ctx, place, *record)
 	}
 	if err != nil {
 		return fmt.Errorf("unstaging volume %s: %w", handle, err)
@@ -102,8 +102,8 @@ func (s *Driver) clear(staging string) error {
 	return volumes.UnbindFile(s.Mounter, place.node)
 }
 
-// letGo unmounts a disk that no pod has any more, and proves that nothing of it is left.
-func (s *Driver) letGo(ctx context.Context, place stagedPlace, record diskRecord) error {
+// removeStaged unmounts a disk that no pod has any more, and proves that nothing of it is left.
+func (s *Driver) removeStaged(ctx context.Context, place stagedPlace, record diskRecord) error {
 	disk, err := s.diskOf(&record)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *Driver) letGo(ctx context.Context, place stagedPlace, record diskRecord
 	}
 	if err == nil && disk != nil {
 		// No half-made file system leaves this node: nobody else knows that it isn't data.
-		_, err = s.finishHalf(ctx, disk, place.diskPlace)
+		_, err = s.finishHalf(ctx, disk, place.diskFolder)
 	}
 	if err == nil && disk != nil {
 		err = protectDisk(disk, record, nil)

@@ -17,7 +17,7 @@ import (
 func (s *Driver) Unstage(ctx context.Context, handle, staging string) error {
 	record, err := s.records.Find(handle)
 	if err == nil {
-		err = s.letGo(ctx, record, staging)
+		err = s.removeStaged(ctx, record, staging)
 	}
 	if err != nil {
 		return fmt.Errorf("unstaging volume %s: %w", handle, err)
@@ -28,8 +28,8 @@ func (s *Driver) Unstage(ctx context.Context, handle, staging string) error {
 	return s.records.Remove(handle)
 }
 
-// letGo unmounts and detaches a staged volume that no pod has any more.
-func (s *Driver) letGo(ctx context.Context, record *stagedLocal, staging string) error {
+// removeStaged unmounts and detaches a staged volume that no pod has any more.
+func (s *Driver) removeStaged(ctx context.Context, record *stagedLocal, staging string) error {
 	mounter := s.images.mounter
 	table, err := mounter.Table()
 	if err != nil {

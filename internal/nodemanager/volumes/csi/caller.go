@@ -8,10 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
@@ -27,7 +27,7 @@ type Caller struct {
 	// pods and plugins are folders of the agent's own, named as a kubelet's.
 	pods, plugins string
 	owner         ownership.Owner
-	turns         volumes.Turns
+	turns         keyed.Locks
 	earlier       *local.Earlier
 }
 

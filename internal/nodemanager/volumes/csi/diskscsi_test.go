@@ -70,7 +70,7 @@ func (n *scsiNode) takeAway() {
 	n.link()
 }
 
-func (n *scsiNode) giveBack() {
+func (n *scsiNode) plugBackIn() {
 	n.Helper()
 	hosts, err := filepath.Glob(scsiDebug + "/adapter0/host*/scsi_host/host*/scan")
 	n.must(err)
@@ -109,7 +109,7 @@ func TestAScsiDiskThatVanishesUnderItsMountIsToldOfAndMountedAgain(t *testing.T)
 		t.Errorf("without it, mounting gave %v", err)
 	}
 	// The pod's process has its file open still, and the old file system with it.
-	n.giveBack()
+	n.plugBackIn()
 	n.publish("pod", spec)
 	if there, err := n.isPublished("pod", spec); !there || err != nil {
 		t.Errorf("it isn't there again: %v", err)
@@ -133,7 +133,7 @@ func TestAScsiDiskThatVanishedIsTakenFromAPodThatHasItOpen(t *testing.T) {
 			n.unpublish("pod", spec)
 			n.must(used.Close())
 			n.mustBeClean()
-			n.giveBack()
+			n.plugBackIn()
 		})
 	}
 }

@@ -305,10 +305,10 @@ func TestAScsiDiskThatVanishesIsUnstagedAndStagedAgainWhenItIsBack(t *testing.T)
 			}
 			n.must(n.hide("pod"), n.unstage(), used.Close())
 			n.mustBeEmpty()
-			scsi.giveBack()
+			scsi.plugBackIn()
 			n.must(n.stage(spec), n.show(spec, "pod"))
 			scsi.takeAway()
-			scsi.giveBack()
+			scsi.plugBackIn()
 			// It is another device by now: what is left of the old one goes.
 			n.must(n.stage(spec), n.staged.Check(t.Context(), "pvc-1", n.staging()))
 			n.must(n.show(spec, "pod"), n.hide("pod"), n.unstage())

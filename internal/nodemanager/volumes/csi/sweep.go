@@ -19,7 +19,7 @@ var _ volumes.Watcher = Plugin{}
 // Watch implements volumes.Watcher. It tells of nothing: until the context ends, it has
 // volumes unstaged that couldn't be when their last pod went, because something else than a
 // pod had them.
-func (p Plugin) Watch(ctx context.Context, _ volumes.Tell) {
+func (p Plugin) Watch(ctx context.Context, _ volumes.Wake) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
