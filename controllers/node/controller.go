@@ -116,7 +116,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOfPod), builder.WithPredicates(newUsers)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfClaim), builder.WithPredicates(newBindings)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfVolume), builder.WithPredicates(newClaimRefs)).
-		Watches(&storagev1.VolumeAttachment{}, delayed(nodeOfAttachment)).
+		Watches(&storagev1.VolumeAttachment{}, wake.Delayed(attachmentDelay, nodeOfAttachment)).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(watches.nodesWaitingFor), builder.WithPredicates(wake.OnlyDeletions)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(newNeeds)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(nodeOfDrivers), builder.WithPredicates(newDrivers)).

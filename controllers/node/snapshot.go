@@ -53,10 +53,7 @@ func (s *snapshot) isAttached(volume attach.Volume) bool {
 func (s *snapshot) machineOf(object *storagev1.VolumeAttachment) backend.NodeIdentity {
 	identity := backend.NodeIdentity{Name: s.Name}
 	if object != nil {
-		intent, err := attachintent.Of(object)
-		if err != nil {
-			intent = nil
-		}
+		intent, _ := attachintent.Of(object) // nil if it can't be read: the node object says it, too
 		identity.ProviderID = attachintent.InstanceOf(object, intent)
 	}
 	if identity.ProviderID == "" && s.Node != nil {

@@ -9,8 +9,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-dev/stowage/internal/attach"
@@ -98,24 +96,4 @@ func nodesOfPods(pods []corev1.Pod) []reconcile.Request {
 		}
 	}
 	return requests
-}
-
-// delayed adds the requests of a map function to the queue after a short delay.
-func delayed(requests func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
-	enqueue := func(ctx context.Context, object client.Object, queue wake.Queue) {
-		for _, request := range requests(ctx, object) {
-			queue.AddAfter(request, attachmentDelay)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) {
-			enqueue(ctx, e.Object, queue)
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue wake.Queue) {
-			enqueue(ctx, e.ObjectNew, queue)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue wake.Queue) {
-			enqueue(ctx, e.Object, queue)
-		},
-	}
 }

@@ -54,11 +54,10 @@ func (w *warnings) record(attachment *storagev1.VolumeAttachment, pv *corev1.Per
 	if !w.last.IsNew(client.ObjectKeyFromObject(attachment), message) {
 		return
 	}
-	objects := append(more, attachment)
 	if pv != nil {
-		objects = append(objects, pv)
+		more = append(more, pv)
 	}
-	for _, object := range objects {
+	for _, object := range append(more, attachment) {
 		w.events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
+var _ backend.CapacityReporter = (*localBackend)(nil)
+
 // mostNamed is how many nodes a message names; the others are counted.
 const maxNamed = 5
 
@@ -79,6 +81,23 @@ func (b *localBackend) disks(ctx context.Context) (map[string]*stowagev1alpha1.N
 		disks[list.Items[i].Spec.NodeName] = &list.Items[i]
 	}
 	return disks, nil
+}
+
+// Space adds up the disks of all nodes, as their agents last reported them, without disks that are
+// missing now.
+func (b *localBackend) Space(ctx context.Context) (backend.Space, error) {
+	disks, err := b.disks(ctx)
+	if err != nil {
+		return backend.Space{}, err
+	}
+	var total, used int64
+	for _, disk := range disks {
+		if disk.Status.Available != nil {
+			total += bytes(disk.Status.Total)
+			used += bytes(disk.Status.Used)
+		}
+	}
+	return backend.Space{Total: *resource.NewQuantity(total, resource.BinarySI), Used: *resource.NewQuantity(used, resource.BinarySI)}, nil
 }
 
 // exhausted names the nodes with too little room, without numbers. Each pending claim gets the
