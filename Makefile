@@ -27,8 +27,8 @@ RUNS      ?= 1
 TARGET    ?= test
 # Which specs the targets `e2e` and `e2e-…` run: a regular expression of their names, and a
 # filter of Ginkgo's labels, such as 'volumes && !slow'; and whether the cluster of `make e2e`
-# stays after them.
-SPECS   ?=
+# stays after them. STORIES is the earlier name of SPECS.
+SPECS     ?= $(STORIES)
 LABELS    ?=
 STAY      ?=
 # Archives of images, as `docker save` writes them, that the nodes of `make e2e` and
