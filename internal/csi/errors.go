@@ -23,8 +23,8 @@ func toStatus(err error, method string) error {
 	return status.Error(codeOf(err, method), message.Cut(err.Error(), message.MaxStatus))
 }
 
-// codeOf is the code of an error. Those come first after which kubelets reckon with
-// something that was left behind, or goes on: an error may be of several kinds.
+// codeOf is the code of an error. An error may be of several kinds: codes come first after
+// which kubelets expect that something was left behind, or goes on.
 func codeOf(err error, method string) codes.Code {
 	is := func(kinds ...error) bool {
 		for _, kind := range kinds {
@@ -56,10 +56,10 @@ func codeOf(err error, method string) codes.Code {
 	}
 }
 
-// unknownIn is the code of what nobody foresaw. Internal tells a kubelet that a volume
-// certainly isn't there: one that it then doesn't unstage, or unpublish, would stay
-// mounted while its disk is detached. So where something may have been mounted, the code
-// is one after which the kubelet has it taken away.
+// unknownIn is the code of errors of no known kind. After Internal, a kubelet takes it that
+// the volume isn't mounted, and doesn't unstage or unpublish it. A volume that is mounted
+// would stay so while its disk is detached. Where a method may have mounted something,
+// Unavailable has the kubelet take it away.
 func unknownIn(method string) codes.Code {
 	if method == csispec.Node_NodeStageVolume_FullMethodName || method == csispec.Node_NodePublishVolume_FullMethodName {
 		return codes.Unavailable

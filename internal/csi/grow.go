@@ -30,7 +30,8 @@ func (n *Node) NodeExpandVolume(ctx context.Context, request *csispec.NodeExpand
 	if err != nil {
 		return nil, err
 	}
-	// The kubelet goes by success alone: it writes that the claim has what it asked for.
+	// After a success the kubelet writes that the claim has the size that it asked for,
+	// whatever size the response has.
 	if wanted := request.GetCapacityRange().GetRequiredBytes(); response.GetCapacityBytes() < wanted {
 		return nil, status.Errorf(codes.Unavailable, "volume %s has %d bytes on this node so far, and not %d: it is tried again",
 			id, response.GetCapacityBytes(), wanted)
@@ -38,7 +39,7 @@ func (n *Node) NodeExpandVolume(ctx context.Context, request *csispec.NodeExpand
 	return response, nil
 }
 
-// checkRange says what is wrong with a size that is asked for; none may be.
+// checkRange returns what is wrong with a requested size; there may be none.
 func checkRange(wanted *csispec.CapacityRange) error {
 	required, limit := wanted.GetRequiredBytes(), wanted.GetLimitBytes()
 	if required < 0 || limit < 0 || limit > 0 && limit < required {

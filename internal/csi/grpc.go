@@ -45,8 +45,8 @@ func (c *Calls) count(driver, method, code string, took time.Duration) {
 }
 
 // NewGRPCServer makes a server of one driver, without services: it gives errors their
-// codes, outlives panics, logs and counts. What is logged of a call is the volume's id
-// and how it went, and nothing else that the caller says: secrets may be in all of it.
+// codes, outlives panics, logs and counts. Of a call it logs the volume's id and the
+// result, and nothing else of the request: any of its fields may have secrets.
 func NewGRPCServer(driver string, log logr.Logger, calls *Calls) *grpc.Server {
 	return grpc.NewServer(grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -74,8 +74,7 @@ func logCall(log logr.Logger, request any) {
 	log.V(queryVerbosity).Info("called")
 }
 
-// answer has a call answered, also if the driver panics: the volumes of others must not
-// suffer for one.
+// answer answers a call, also if the driver panics: other volumes must not suffer for one.
 func answer(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler, log logr.Logger) (response any, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -87,8 +86,7 @@ func answer(ctx context.Context, request any, info *grpc.UnaryServerInfo, next g
 	return response, toStatus(err, info.FullMethod)
 }
 
-// causeOf is what may be logged of a panic: its value may be anything, also what must not
-// be.
+// causeOf is what may be logged of a panic: its value may have secrets.
 func causeOf(panicked any) error {
 	if known, isRuntime := panicked.(runtime.Error); isRuntime {
 		return known

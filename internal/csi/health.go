@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -14,15 +16,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// NodeGetVolumeHealth implements csispec.NodeServer. Like NodeGetVolumeStats, it waits
-// for nobody.
+// NodeGetVolumeHealth implements csispec.NodeServer. Like NodeGetVolumeStats, it
+// takes no volume's lock.
 func (n *Node) NodeGetVolumeHealth(ctx context.Context, request *csispec.NodeGetVolumeHealthRequest) (*csispec.NodeGetVolumeHealthResponse, error) {
 	id := request.GetVolumeId()
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	// What a pod sees says more than what it is made from; where neither is named, the
-	// driver knows the place.
+	// What a pod sees says more than what it is made from. Where the request has neither
+	// path, the driver finds the volume by its id.
 	path := cmp.Or(request.GetVolumePublishPath(), request.GetStagingTargetPath())
 	if path != "" {
 		if err := checkExisting("volume_publish_path", path); err != nil {
@@ -42,7 +44,7 @@ func (n *Node) NodeGetVolumeHealth(ctx context.Context, request *csispec.NodeGet
 	return &csispec.NodeGetVolumeHealthResponse{VolumeHealth: health}, nil
 }
 
-// ailment is what ails a volume, in the words of the interface.
+// ailment is an error of a volume, as the interface has it.
 func ailment(err error) *csispec.VolumeHealth_VolumeHealthEntry {
 	kind, reason := csispec.VolumeHealthErrorType_INACCESSIBLE, "Abnormal"
 	switch {
@@ -56,4 +58,26 @@ func ailment(err error) *csispec.VolumeHealth_VolumeHealthEntry {
 		kind, reason = csispec.VolumeHealthErrorType_DEGRADED, "OverLimit"
 	}
 	return &csispec.VolumeHealth_VolumeHealthEntry{Status: kind, Reason: reason, Message: message.Cut(err.Error(), message.MaxStatus)}
+}
+
+// NodeGetVolumeStats implements csispec.NodeServer. Kubelets call it all the time: it takes
+// no volume's lock, so that neither it nor another call for the volume is refused.
+func (n *Node) NodeGetVolumeStats(ctx context.Context, request *csispec.NodeGetVolumeStatsRequest) (*csispec.NodeGetVolumeStatsResponse, error) {
+	id, path := request.GetVolumeId(), request.GetVolumePath()
+	if err := cmp.Or(checkID(id), checkExisting("volume_path", path)); err != nil {
+		return nil, err
+	}
+	// Where the volume isn't, the numbers would be those of the node's own disk. Other errors
+	// of Check are NodeGetVolumeHealth's to report.
+	if err := n.driver.Check(ctx, id, path); errors.Is(err, volumes.ErrNotFound) || errors.Is(err, volumes.ErrNotStaged) {
+		return nil, status.Error(codes.NotFound, err.Error())
+	}
+	found, err := n.sizes.ask(ctx, filepath.Clean(path))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, status.Errorf(codes.NotFound, "nothing is at volume_path %s", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &csispec.NodeGetVolumeStatsResponse{Usage: found.usage()}, nil
 }

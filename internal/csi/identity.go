@@ -44,8 +44,8 @@ func (i *Identity) GetPluginCapabilities(ctx context.Context, _ *csispec.GetPlug
 	return response, nil
 }
 
-// Probe implements csispec.IdentityServer. Who answers is ready: nothing that the node
-// needs is found out later than at the start.
+// Probe implements csispec.IdentityServer. A server that answers is ready: the agent checks
+// at its start what the node needs.
 func (i *Identity) Probe(context.Context, *csispec.ProbeRequest) (*csispec.ProbeResponse, error) {
 	return &csispec.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
-func TestWhatAKubeletIsToldIsAsLongAsAHeaderTakes(t *testing.T) {
+func TestMessagesToAKubeletFitAHeader(t *testing.T) {
 	long := errors.New(strings.Repeat("é", 1<<20) + ": stale file handle")
 	for name, got := range map[string]string{
 		"an answer": status.Convert(toStatus(long, csispec.Node_NodePublishVolume_FullMethodName)).Message(),

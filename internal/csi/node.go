@@ -12,12 +12,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
-// workPatience is how long the work for one call may take, whose own parts have shorter
-// limits where they wait for others. Checking a large file system takes its time.
+// workPatience is how long the work for one call may take. Parts of it that wait for
+// others have shorter limits. Checking a large file system takes its time.
 const workPatience = time.Hour
 
-// Node is the Node service of one driver. Its methods return errors of the driver's as
-// they are: NewGRPCServer gives them their codes.
+// Node is the Node service of one driver. Its methods return the driver's errors as they
+// are: NewGRPCServer gives them their codes.
 type Node struct {
 	csispec.UnimplementedNodeServer
 	driver drivers.Driver
@@ -34,10 +34,10 @@ func NewNode(driver drivers.Driver, inform Informer, kubeletDir string) *Node {
 	return &Node{driver: driver, inform: inform, sizes: newSizes(), within: kubeletDir}
 }
 
-// alone does work for a volume while no other call does. A second one doesn't wait: who
-// calls tries again, and a server that hangs would let calls pile up. The lock lasts as
-// long as the work does, not as long as its caller waits for it; and the work goes on: a
-// check of a file system that takes longer than kubelets wait would else never end.
+// alone does work for a volume while no other call does. A second call doesn't wait: the
+// kubelet tries again, and a server that hangs would let calls pile up. Work and lock
+// outlast the caller's deadline. Otherwise a check of a file system that takes longer than
+// kubelets wait would never end.
 func (n *Node) alone(ctx context.Context, volume string, work func(context.Context) error) error {
 	release, acquired := n.locks.TryAcquire(volume)
 	if !acquired {

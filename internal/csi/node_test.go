@@ -225,7 +225,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		"cancelled":       {context.Canceled, codes.Canceled, codes.Canceled},
 		"two at once":     {errors.Join(volumes.ErrNotFound, remote.ErrSilent), codes.Unavailable, codes.Unavailable},
 		"a code already":  {status.Error(codes.OutOfRange, "x"), codes.OutOfRange, codes.OutOfRange},
-		// A kubelet that is told Internal takes it that nothing was mounted.
+		// After Internal, a kubelet takes it that nothing was mounted.
 		"anything": {errors.New("x"), codes.Unavailable, codes.Internal},
 	}
 	for name, test := range tests {

@@ -11,13 +11,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
-// targetField is where requests say at which path one pod sees a volume.
+// targetField is the field of requests with the path at which one pod sees a volume.
 const targetField = "target_path"
 
 // NodePublishVolume implements csispec.NodeServer.
 func (n *Node) NodePublishVolume(ctx context.Context, request *csispec.NodePublishVolumeRequest) (*csispec.NodePublishVolumeResponse, error) {
 	id, target := request.GetVolumeId(), request.GetTargetPath()
-	err := cmp.Or(checkID(id), n.checkPlace(targetField, target), checkCapability(request.GetVolumeCapability()))
+	err := cmp.Or(checkID(id), n.checkMountPath(targetField, target), checkCapability(request.GetVolumeCapability()))
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVo
 	if staging == "" {
 		return status.Errorf(codes.FailedPrecondition, "%s is missing: volumes of %s are staged first", stagingField, n.driver.Name())
 	}
-	if err := cmp.Or(n.checkClaimed(id), n.checkPlace(stagingField, staging)); err != nil {
+	if err := cmp.Or(n.checkClaimed(id), n.checkMountPath(stagingField, staging)); err != nil {
 		return err
 	}
 	spec, err := specOf(n.driver.Name(), request)
@@ -51,7 +51,7 @@ func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVo
 		return status.Errorf(codes.InvalidArgument, "driver %s has no volumes that pods name themselves: use a claim", n.driver.Name())
 	}
 	id := request.GetVolumeId()
-	// What takes such volumes away tells them by their ids, and removes data.
+	// NodeUnpublishVolume knows such volumes by their ids, and removes their data.
 	if !inliner.IsInline(id) {
 		return status.Errorf(codes.InvalidArgument, "volume_id %q isn't that of a pod's own volume", id)
 	}
@@ -65,7 +65,7 @@ func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVo
 // NodeUnpublishVolume implements csispec.NodeServer.
 func (n *Node) NodeUnpublishVolume(ctx context.Context, request *csispec.NodeUnpublishVolumeRequest) (*csispec.NodeUnpublishVolumeResponse, error) {
 	id, target := request.GetVolumeId(), request.GetTargetPath()
-	if err := cmp.Or(checkID(id), n.checkPlace(targetField, target)); err != nil {
+	if err := cmp.Or(checkID(id), n.checkMountPath(targetField, target)); err != nil {
 		return nil, err
 	}
 	unpublish := n.driver.Unpublish

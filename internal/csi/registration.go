@@ -10,7 +10,7 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// interfaceVersion is what kubelets know the interface's first and only version by.
+// interfaceVersion is the first and only version of the interface, as kubelets know it.
 const interfaceVersion = "1.0.0"
 
 // registration answers a kubelet that found the socket of a driver's registration.
@@ -53,7 +53,7 @@ func (r *registration) NotifyRegistrationStatus(_ context.Context, status *regis
 	return &registerapi.RegistrationStatusResponse{}, nil
 }
 
-// check is why the kubelet doesn't have the driver; nil if it does.
+// check returns why the kubelet doesn't have the driver; nil if it does.
 func (r *registration) check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
-// checkID says what is wrong with a volume's id. What may be in one is the driver's to
-// say.
+// checkID returns what is wrong with a volume's id. Its syntax is the driver's to check.
 func checkID(id string) error {
 	if id == "" {
 		return status.Error(codes.InvalidArgument, "volume_id is missing")
@@ -19,7 +18,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// checkPath says what is wrong with a path in a field of a request.
+// checkPath returns what is wrong with a path in a field of a request.
 func checkPath(field, path string) error {
 	switch {
 	case path == "":
@@ -32,11 +31,11 @@ func checkPath(field, path string) error {
 	return nil
 }
 
-// checkPlace says what is wrong with a path at which a volume is to be mounted, or taken
-// away. In another spelling the mount table doesn't have it; and outside of the kubelet's
-// folder only this process may see what is mounted, and pods would write to the node's own
-// disk.
-func (n *Node) checkPlace(field, path string) error {
+// checkMountPath returns what is wrong with a path at which a volume is to be mounted or
+// unmounted. The mount table doesn't have a path in another spelling. Outside of the
+// kubelet's folder only this process may see what is mounted, and pods would write to the
+// node's own disk.
+func (n *Node) checkMountPath(field, path string) error {
 	if err := checkPath(field, path); err != nil {
 		return err
 	}
@@ -51,8 +50,8 @@ func (n *Node) checkPlace(field, path string) error {
 	return nil
 }
 
-// checkClaimed refuses the id of a volume that a pod names itself where a claim's is
-// expected: such ones are taken away by their ids, with their data.
+// checkClaimed refuses the id of a pod's own volume where a claim's is expected:
+// NodeUnpublishVolume knows a pod's own volume by its id, and removes its data.
 func (n *Node) checkClaimed(id string) error {
 	if inliner, serves := n.driver.(drivers.Inliner); serves && inliner.IsInline(id) {
 		return status.Errorf(codes.InvalidArgument, "volume_id %q is that of a pod's own volume, and not a claim's", id)
@@ -60,8 +59,8 @@ func (n *Node) checkClaimed(id string) error {
 	return nil
 }
 
-// checkExisting says what is wrong with a path at which a volume is said to be. None is
-// at a path that isn't absolute, whatever folder this process runs in.
+// checkExisting returns what is wrong with the path of a mounted volume. No volume is at a
+// relative path, whatever folder this process runs in.
 func checkExisting(field, path string) error {
 	if path != "" && !filepath.IsAbs(path) {
 		return status.Errorf(codes.NotFound, "no volume is at %s %q: it isn't an absolute path", field, path)
@@ -69,7 +68,7 @@ func checkExisting(field, path string) error {
 	return checkPath(field, path)
 }
 
-// checkCapability says what is wrong with how a volume is to be used.
+// checkCapability returns what is wrong with how a volume is to be used.
 func checkCapability(capability *csispec.VolumeCapability) error {
 	switch {
 	case capability == nil:

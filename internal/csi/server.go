@@ -1,3 +1,9 @@
+// Package csi is the kubelet's front door: the Identity and Node services of the
+// Container Storage Interface, one server for each of Stowage's drivers, and their
+// registration with the kubelet.
+//
+// It checks requests, runs one call at a time for each volume, and gives errors the codes
+// of the interface. Mounts and devices are the work of package drivers.
 package csi
 
 import (
@@ -20,12 +26,12 @@ import (
 )
 
 const (
-	// lookInterval is how often it is seen to that the sockets are there.
-	lookInterval = 5 * time.Second
-	// informInterval is how often it is found out whether what was said of the node
-	// changed.
+	// checkInterval is how often missing sockets are made again.
+	checkInterval = 5 * time.Second
+	// informInterval is how often the node's information is compared with what the kubelet
+	// has.
 	informInterval = time.Minute
-	// stopPatience is how long calls that are under way are waited for at the end.
+	// stopPatience is how long the server waits at the end for calls that are under way.
 	stopPatience = 20 * time.Second
 	// probePatience is how long the server may take to answer itself.
 	probePatience = 3 * time.Second
@@ -35,14 +41,14 @@ const (
 type ServerOptions struct {
 	// KubeletDir is the kubelet's folder, by the path that the kubelet knows it by.
 	KubeletDir string
-	// CheckDir says why what is mounted in the kubelet's folder isn't seen by pods; nil: it
-	// is seen.
+	// CheckDir returns an error if pods don't see what is mounted in the kubelet's folder;
+	// nil: they always see it.
 	CheckDir func(dir string) error
 	// Version is this program's.
 	Version string
-	// Calls counts calls; nil: nobody asks.
+	// Calls counts calls; nil: they aren't counted.
 	Calls *Calls
-	// Log is where calls, and what becomes of sockets, are logged.
+	// Log gets calls, and what becomes of sockets.
 	Log logr.Logger
 }
 
@@ -85,10 +91,10 @@ func NewServer(driver drivers.Driver, inform Informer, options ServerOptions) *S
 		log:           log,
 		checkDir:      options.CheckDir,
 		inform:        remembered,
-		node:          NewNode(driver, remembered.tell, options.KubeletDir),
+		node:          NewNode(driver, remembered.report, options.KubeletDir),
 		services:      NewGRPCServer(name, options.Log, options.Calls),
 		registrations: grpc.NewServer(),
-		interval:      lookInterval, informEvery: informInterval, patience: stopPatience,
+		interval:      checkInterval, informEvery: informInterval, patience: stopPatience,
 	}
 	server.registration = newRegistration(name, server.endpoint, log)
 	csispec.RegisterIdentityServer(server.services, NewIdentity(driver, inform, options.Version))
@@ -97,13 +103,14 @@ func NewServer(driver drivers.Driver, inform Informer, options ServerOptions) *S
 	return server
 }
 
-// Start serves until the context ends. What goes wrong, as another server at the socket,
-// is tried again, and said by Ready: local volumes are made and removed meanwhile.
+// Start serves until the context ends. It tries again after an error, such as another
+// server at the socket, and Ready reports the error: the agent makes and removes local
+// volumes meanwhile.
 func (s *Server) Start(ctx context.Context) error {
 	ticker := time.NewTicker(s.interval)
 	defer ticker.Stop()
 	for {
-		s.note(s.look(ctx))
+		s.record(s.ensure(ctx))
 		select {
 		case <-ctx.Done():
 			return s.stop()
@@ -112,9 +119,9 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// look makes what is missing: at the start all of it, later what somebody removed. The
-// kubelet is told of the driver once the driver is served.
-func (s *Server) look(ctx context.Context) error {
+// ensure makes what is missing: at the start all of it, later what was removed. The driver
+// registers only once it is served.
+func (s *Server) ensure(ctx context.Context) error {
 	if err := s.ensureServed(ctx); err != nil {
 		return err
 	}
@@ -144,8 +151,8 @@ func (s *Server) ensureServed(ctx context.Context) error {
 	return s.replace(ctx, &s.serving, s.endpoint, s.services)
 }
 
-// ensureRegistering shows kubelets the socket of the registration: a new one, where what
-// was said of the node isn't true any more.
+// ensureRegistering shows kubelets the socket of the registration: a new one if the node's
+// information changed.
 func (s *Server) ensureRegistering(ctx context.Context, anew bool) error {
 	if s.registering.isThere() && !anew {
 		return nil
@@ -156,7 +163,7 @@ func (s *Server) ensureRegistering(ctx context.Context, anew bool) error {
 	return s.replace(ctx, &s.registering, s.register, s.registrations)
 }
 
-// replace makes a socket anew and has it served.
+// replace makes a socket anew and serves it.
 func (s *Server) replace(ctx context.Context, at **socket, path string, server *grpc.Server) error {
 	made, err := listen(ctx, path, *at)
 	if err != nil {
@@ -177,7 +184,8 @@ func (s *Server) replace(ctx context.Context, at **socket, path string, server *
 	return before.close()
 }
 
-// hasChanged says whether what the kubelet was told of the node isn't true any more.
+// hasChanged reports whether the kubelet has outdated information about the node. Between
+// two comparisons it is false.
 func (s *Server) hasChanged(ctx context.Context) bool {
 	if time.Since(s.informed) < s.informEvery {
 		return false
@@ -206,10 +214,10 @@ func (s *Server) stop() error {
 	case <-over:
 		s.closeHeld()
 	case <-patience.C:
-		// What they do goes on: no other agent may begin before this process ends, and
-		// with it the claim.
+		// The calls' work goes on. The claim ends with this process, so that no other agent
+		// begins before.
 		s.log.Info("stopping although calls are under way")
-		// It isn't waited for: where callers hung up, it would wait for the calls, too.
+		// Where callers hung up, Stop would wait for the calls, too.
 		go s.services.Stop()
 	}
 	return errors.Join(problems...)
@@ -222,8 +230,8 @@ func (s *Server) closeHeld() {
 	}
 }
 
-// note remembers what is wrong, and logs it when it begins.
-func (s *Server) note(trouble error) {
+// record keeps what is wrong for Ready, and logs it when it begins.
+func (s *Server) record(trouble error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if trouble != nil && (s.trouble == nil || s.trouble.Error() != trouble.Error()) {
@@ -232,7 +240,7 @@ func (s *Server) note(trouble error) {
 	s.trouble = trouble
 }
 
-// Ready is a readiness check: the kubelet has the driver.
+// Ready is a readiness check: it passes if the kubelet has the driver.
 func (s *Server) Ready(*http.Request) error {
 	s.mu.Lock()
 	trouble := s.trouble
@@ -243,8 +251,8 @@ func (s *Server) Ready(*http.Request) error {
 	return s.registration.check()
 }
 
-// Alive is a liveness check: who calls the driver is answered. What another process
-// holds up is no reason to start this one anew.
+// Alive is a liveness check: it passes if the driver answers calls. It also passes while
+// another process holds the driver up: to start this one anew wouldn't help.
 func (s *Server) Alive(request *http.Request) error {
 	s.mu.Lock()
 	begun, trouble := s.begun, s.trouble

@@ -26,8 +26,8 @@ func newKubelet(t *testing.T, server *Server) kubelet {
 	return kubelet{registerapi.NewRegistrationClient(dial(t, server.register))}
 }
 
-// register registers the driver, and tells what came of it. It returns what the driver
-// says of the node.
+// register registers the driver, or refuses it, and sends it the result. It returns what
+// the driver reports about the node.
 func (k kubelet) register(t *testing.T, refusal string) (*csispec.NodeGetInfoResponse, error) {
 	t.Helper()
 	info, err := k.client.GetInfo(t.Context(), &registerapi.InfoRequest{})
@@ -258,11 +258,11 @@ func TestAFolderThatIsNoKubeletsIsNotMade(t *testing.T) {
 	}
 }
 
-func TestWhereNobodySeesMountsNothingIsServed(t *testing.T) {
+func TestWherePodsDoNotSeeMountsNothingIsServed(t *testing.T) {
 	server := newWorld(t, &plainDriver{}, worldOptions{})
-	server.checkDir = func(dir string) error { return errors.New("nobody sees " + dir) }
+	server.checkDir = func(dir string) error { return errors.New("pods don't see " + dir) }
 	start(t, server)
-	wantUnready(t, server, "nobody sees "+server.kubeletDir)
+	wantUnready(t, server, "pods don't see "+server.kubeletDir)
 	if _, err := os.Lstat(server.endpoint); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is served: %v", err)
 	}
@@ -287,7 +287,7 @@ func TestCallsThatAreUnderWayEndFirst(t *testing.T) {
 	<-begun
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	await(t, "nobody new is let in", func() error {
+	await(t, "no new call is accepted", func() error {
 		if _, err := os.Lstat(server.endpoint); err == nil {
 			return errors.New("the socket is there")
 		}

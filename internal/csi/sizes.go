@@ -15,11 +15,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
-// sizePatience is how long a file system is waited for.
+// sizePatience is how long a call waits for a file system.
 const sizePatience = 2 * time.Second
 
-// sizes asks how large volumes are, and what is used of them. One whose server hangs
-// keeps one goroutine, however often it is asked for, and nobody waits for it.
+// sizes measures how large volumes are, and what is used of them. A volume whose server
+// hangs keeps one goroutine, however many calls ask for it, and delays each by sizePatience.
 type sizes struct {
 	measure  func(path string) (size, error)
 	patience time.Duration
@@ -45,7 +45,7 @@ func newSizes() *sizes {
 	return &sizes{measure: measureSize, patience: sizePatience, now: map[string]*measurement{}}
 }
 
-// ask asks for one path, together with all who do.
+// ask measures one path. Calls for the same path share a measurement.
 func (s *sizes) ask(ctx context.Context, path string) (size, error) {
 	asked := s.begin(path)
 	patience := time.NewTimer(s.patience)
@@ -123,6 +123,6 @@ func (s size) usage() []*csispec.VolumeUsage {
 	}
 }
 
-// count is a number as the interface can say it. Some file systems call "no limit" the
-// largest number that there is.
+// count is a number as the interface can have it. For "no limit", some file systems have
+// the largest number that there is.
 func count(number uint64) int64 { return int64(min(number, math.MaxInt64)) }

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// socketMode lets nobody but root call.
+	// socketMode lets only root call.
 	socketMode = 0o600
 	// socketDirMode is the mode of the folders that sockets lie in.
 	socketDirMode = 0o750
-	// maxSocketPath is how long the kernel lets the path of a socket be.
+	// maxSocketPath is the kernel's limit of a socket's path, in bytes.
 	maxSocketPath = 107
-	// dialPatience is how long another server is given to take a connection.
+	// dialPatience is how long another server may take to accept a connection.
 	dialPatience = time.Second
 )
 
@@ -29,13 +29,13 @@ type socket struct {
 	path     string
 	listener *net.UnixListener
 	made     os.FileInfo
-	// ended is closed when nobody serves it any more.
+	// ended is closed when the socket isn't served any more.
 	ended chan struct{}
 }
 
-// listen makes a socket, in place of one that nobody listens at any more, or of before,
-// an own one. It appears whole, with its mode, in one step, in which it replaces what was
-// there: whoever watches the folder sees a new one, and no moment without.
+// listen makes a socket. It replaces one without a listener, or before: this process's.
+// The socket appears with its mode, in one step with the removal of the old one: a kubelet
+// that watches the folder sees a new socket, and no moment without.
 func listen(ctx context.Context, path string, before *socket) (*socket, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("the path of the socket %s is longer than %d bytes, which the kernel doesn't allow", path, maxSocketPath)
@@ -74,7 +74,7 @@ func show(hidden, path string) (os.FileInfo, error) {
 	return made, os.Rename(hidden, path)
 }
 
-// checkFree makes sure that nothing is at a path but a socket at which nobody listens.
+// checkFree returns an error unless a path has nothing, or a socket without a listener.
 func checkFree(ctx context.Context, path string) error {
 	if found, err := findSocket(path); !found || err != nil {
 		return err
@@ -86,11 +86,11 @@ func checkFree(ctx context.Context, path string) error {
 	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
 		return nil
 	default:
-		return fmt.Errorf("finding out whether somebody listens at %s: %w", path, err)
+		return fmt.Errorf("finding out whether another process listens at %s: %w", path, err)
 	}
 }
 
-// findSocket says whether there is a socket at a path; anything else there is an error.
+// findSocket reports whether there is a socket at a path; anything else there is an error.
 func findSocket(path string) (found bool, err error) {
 	there, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -116,7 +116,7 @@ func removeSocket(path string) error {
 	return nil
 }
 
-// isThere says whether the path leads to this very socket, and somebody serves it.
+// isThere reports whether the path leads to this very socket, and the socket is served.
 func (s *socket) isThere() bool {
 	if s == nil {
 		return false
@@ -134,8 +134,7 @@ func (s *socket) isOwn() bool {
 	return err == nil && os.SameFile(there, s.made)
 }
 
-// close stops listening. What is at the path is removed, unless another server's took
-// its place.
+// close stops listening. It removes the socket at the path, unless that is another one.
 func (s *socket) close() error {
 	if s == nil {
 		return nil
@@ -173,7 +172,7 @@ func claim(dir string) (*os.File, error) {
 	return held, nil
 }
 
-// isHeld says whether a claimed folder is still at its path.
+// isHeld reports whether a claimed folder is still at its path.
 func isHeld(held *os.File) bool {
 	if held == nil {
 		return false

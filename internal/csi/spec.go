@@ -25,7 +25,7 @@ const (
 	ephemeralKey  = kubeletPrefix + "ephemeral"
 )
 
-// use is what requests say that have a volume used.
+// use is what requests that stage or publish a volume have in common.
 type use interface {
 	GetVolumeId() string
 	GetVolumeCapability() *csispec.VolumeCapability
@@ -98,8 +98,8 @@ func attributes(volumeContext map[string]string) map[string]string {
 }
 
 // accessModes are those of Kubernetes that a capability stands for; nil if there are
-// none. SINGLE_NODE_WRITER is what kubelets said for ReadWriteOnce before they could
-// tell it from ReadWriteOncePod.
+// none. Kubelets sent SINGLE_NODE_WRITER for ReadWriteOnce before they could distinguish
+// it from ReadWriteOncePod.
 func accessModes(capability *csispec.VolumeCapability) []corev1.PersistentVolumeAccessMode {
 	switch capability.GetAccessMode().GetMode() {
 	case csispec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csispec.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
@@ -115,8 +115,8 @@ func accessModes(capability *csispec.VolumeCapability) []corev1.PersistentVolume
 	}
 }
 
-// accessOf is what may be done with a volume. One for readers is never written, also by
-// what is done to its file system before pods see it: other nodes read it.
+// accessOf is what may be done with a volume. A volume for readers is never written, not
+// even while its file system is prepared for pods: other nodes read it.
 func accessOf(capability *csispec.VolumeCapability, readOnly bool) mount.Access {
 	if readOnly || volume.OnlyReaders(accessModes(capability)) {
 		return mount.ReadOnly

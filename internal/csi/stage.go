@@ -7,13 +7,13 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// stagingField is where requests say at which directory a volume is staged.
+// stagingField is the field of requests with the directory at which a volume is staged.
 const stagingField = "staging_target_path"
 
 // NodeStageVolume implements csispec.NodeServer.
 func (n *Node) NodeStageVolume(ctx context.Context, request *csispec.NodeStageVolumeRequest) (*csispec.NodeStageVolumeResponse, error) {
 	id, staging := request.GetVolumeId(), request.GetStagingTargetPath()
-	if err := cmp.Or(checkID(id), n.checkClaimed(id), n.checkPlace(stagingField, staging), checkCapability(request.GetVolumeCapability())); err != nil {
+	if err := cmp.Or(checkID(id), n.checkClaimed(id), n.checkMountPath(stagingField, staging), checkCapability(request.GetVolumeCapability())); err != nil {
 		return nil, err
 	}
 	spec, err := specOf(n.driver.Name(), request)
@@ -27,7 +27,7 @@ func (n *Node) NodeStageVolume(ctx context.Context, request *csispec.NodeStageVo
 // NodeUnstageVolume implements csispec.NodeServer.
 func (n *Node) NodeUnstageVolume(ctx context.Context, request *csispec.NodeUnstageVolumeRequest) (*csispec.NodeUnstageVolumeResponse, error) {
 	id, staging := request.GetVolumeId(), request.GetStagingTargetPath()
-	if err := cmp.Or(checkID(id), n.checkPlace(stagingField, staging)); err != nil {
+	if err := cmp.Or(checkID(id), n.checkMountPath(stagingField, staging)); err != nil {
 		return nil, err
 	}
 	err := n.alone(ctx, id, func(ctx context.Context) error { return n.driver.Unstage(ctx, id, staging) })

@@ -31,7 +31,7 @@ const (
 	eventually = 30 * time.Second
 )
 
-// plainDriver is a driver without further abilities. It notes what it is asked for, and
+// plainDriver is a driver without further abilities. It records its calls, and
 // does what the test says.
 type plainDriver struct {
 	mu    sync.Mutex
@@ -43,7 +43,7 @@ type plainDriver struct {
 	ails error
 }
 
-func (d *plainDriver) note(ctx context.Context, call string, spec volumes.Spec) error {
+func (d *plainDriver) record(ctx context.Context, call string, spec volumes.Spec) error {
 	d.mu.Lock()
 	d.calls, d.spec = append(d.calls, call), spec
 	do := d.do
@@ -57,19 +57,19 @@ func (d *plainDriver) note(ctx context.Context, call string, spec volumes.Spec) 
 func (d *plainDriver) Name() string { return driverName }
 
 func (d *plainDriver) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
-	return d.note(ctx, "stage "+staging, spec)
+	return d.record(ctx, "stage "+staging, spec)
 }
 
 func (d *plainDriver) Unstage(ctx context.Context, handle, staging string) error {
-	return d.note(ctx, "unstage "+handle+" "+staging, volumes.Spec{})
+	return d.record(ctx, "unstage "+handle+" "+staging, volumes.Spec{})
 }
 
 func (d *plainDriver) Publish(ctx context.Context, spec volumes.Spec, staging, target string) error {
-	return d.note(ctx, "publish "+staging+" "+target, spec)
+	return d.record(ctx, "publish "+staging+" "+target, spec)
 }
 
 func (d *plainDriver) Unpublish(ctx context.Context, handle, target string) error {
-	return d.note(ctx, "unpublish "+handle+" "+target, volumes.Spec{})
+	return d.record(ctx, "unpublish "+handle+" "+target, volumes.Spec{})
 }
 
 func (d *plainDriver) Check(_ context.Context, handle, path string) error {
@@ -86,15 +86,15 @@ type ableDriver struct {
 }
 
 func (d *ableDriver) Grow(ctx context.Context, handle, path string) (int64, error) {
-	return d.size, d.note(ctx, "grow "+handle+" "+path, volumes.Spec{})
+	return d.size, d.record(ctx, "grow "+handle+" "+path, volumes.Spec{})
 }
 
 func (d *ableDriver) PublishInline(ctx context.Context, spec volumes.Spec, handle, target string) error {
-	return d.note(ctx, "publish inline "+handle+" "+target, spec)
+	return d.record(ctx, "publish inline "+handle+" "+target, spec)
 }
 
 func (d *ableDriver) UnpublishInline(ctx context.Context, handle, target string) error {
-	return d.note(ctx, "unpublish inline "+handle+" "+target, volumes.Spec{})
+	return d.record(ctx, "unpublish inline "+handle+" "+target, volumes.Spec{})
 }
 
 func (d *ableDriver) IsInline(handle string) bool { return handle == inlineID }
@@ -280,7 +280,7 @@ func asDevice(mode csispec.VolumeCapability_AccessMode_Mode) *csispec.VolumeCapa
 
 const multiWriter = csispec.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
 
-// stale leaves a socket at which nobody listens.
+// stale leaves a socket without a listener.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
