@@ -163,7 +163,7 @@ func TestTheGrowthOfStorageWakesWhatGrowsItsFileSystem(t *testing.T) {
 	g.awaitGrown(t)
 }
 
-func TestTheLossOfANodeVolumeIsToldOnItsPod(t *testing.T) {
+func TestTheLossOfANodeVolumeIsReportedOnItsPod(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	g := newGrowth(t)
 	if err := os.Remove(g.image()); err != nil {
@@ -176,7 +176,7 @@ func TestTheLossOfANodeVolumeIsToldOnItsPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
-	await(t, "the pod is told", func() bool {
+	await(t, "the loss is reported on the pod", func() bool {
 		g.read(t, pod)
 		return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 			return condition.Type == stowagev1alpha1.VolumesReadyCondition && strings.Contains(condition.Message, "image was removed")

@@ -128,7 +128,7 @@ func (p *process) loopOf(t *testing.T, path string) *loopdev.Loop {
 	return loop
 }
 
-// isClean says whether nothing is left on the node of any pod.
+// isClean reports whether nothing is left on the node of any pod.
 func (p *process) isClean(t *testing.T) bool {
 	t.Helper()
 	staged, err := filepath.Glob(filepath.Join(p.root, "plugins", "kubernetes.io", "csi", "*", "*"))
@@ -169,7 +169,7 @@ func podWith(name string, claims ...string) *corev1.Pod {
 //proves:csi/crash
 func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNoImage(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	// For the device the note which image it is, for the file system its stage, and for each
+	// For the device the record which image it is, for the file system its stage, and for each
 	// of two pods both volumes.
 	const all = 1 + 1 + 2*2
 	server := startServer(t)

@@ -26,19 +26,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
-// stagedDir is the folder of the agent's root directory in which it records, for each
-// driver, what it staged.
-const stagedDir = "staged"
-
-func (o *options) records(driver string) string { return filepath.Join(o.rootDir, stagedDir, driver) }
-
-// served is one driver that a kubelet is offered, and what it is told of the node.
+// served is one driver for the kubelet, and what it reports about the node.
 type served struct {
 	driver drivers.Driver
 	inform frontdoor.Informer
 }
 
-// serveKubelet adds what a kubelet has volumes mounted by: a server for each driver.
+// serveKubelet adds a server for each driver, which the kubelet calls to mount volumes.
 func serveKubelet(mgr ctrl.Manager, options *options, onDisks *volumeagent.Reconciler) error {
 	calls, err := frontdoor.NewCalls(metrics.Registry)
 	if err != nil {
@@ -71,8 +65,8 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *volumeagent.Recon
 // inPod is a variable that the environment of programs in pods has.
 const inPod = "KUBERNETES_SERVICE_HOST"
 
-// checkMountsSeen says why pods wouldn't see what is mounted in the kubelet's folder: they
-// would write to the node's own disk.
+// checkMountsSeen returns an error if pods wouldn't see what is mounted in the kubelet's
+// folder: they would write to the node's own disk.
 func checkMountsSeen(dir string) error {
 	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -90,7 +84,7 @@ func checkMountsSeen(dir string) error {
 	return nil
 }
 
-// servedDrivers is the list of drivers that kubelets are offered.
+// servedDrivers makes the drivers for the kubelet.
 func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live client.Reader) ([]served, error) {
 	shares, err := stagedShares(options, options.records(stowagev1alpha1.NFSDriver), live)
 	if err != nil {
@@ -133,8 +127,8 @@ func stagedShares(options *options, records string, live client.Reader) (drivers
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get
 
-// backendsIn reads backends that pods name from the API server itself: whether a pod may
-// have one isn't a cache's to say.
+// backendsIn reads backends that pods name from the API server, not from a cache: a cached
+// backend may still allow what the backend no longer allows.
 func backendsIn(live client.Reader) inlinenfs.Backends {
 	return func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
 		backend := &stowagev1alpha1.StorageBackend{}
@@ -151,22 +145,21 @@ func newLocalDriver(options *options, onDisks *volumeagent.Reconciler) (*localdr
 	return localdriver.New(mount.Kernel{}, onDisks.Store.FileSystems, local, options.records(stowagev1alpha1.LocalDriver))
 }
 
-// anywhere is what the kubelet is told for a driver whose volumes are as near to each
-// node.
+// anywhere is the node's information for a driver whose volumes are as near to each node.
 func (o *options) anywhere(context.Context) (frontdoor.Info, error) {
 	return frontdoor.Info{NodeID: o.nodeName}, nil
 }
 
-// onThisNode is what it is told for one whose volumes lie on nodes.
+// onThisNode is the node's information for a driver whose volumes lie on nodes.
 func (o *options) onThisNode(context.Context) (frontdoor.Info, error) {
 	return frontdoor.Info{NodeID: o.nodeName, Topology: map[string]string{stowagev1alpha1.TopologyNodeLabel: o.nodeName}}, nil
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
-// inZone is what it is told for one whose volumes are disks of a zone. Who knows the zone
-// labels the Node, at times after the kubelet came: until then nothing is said of it, and
-// the kubelet is told when it is known.
+// inZone is the node's information for a driver whose volumes are disks of a zone. A cloud
+// labels the Node with its zone, at times after the kubelet starts. Until then no zone is
+// reported, and once it is known, the driver registers anew.
 func (o *options) inZone(live client.Reader) frontdoor.Informer {
 	return func(ctx context.Context) (frontdoor.Info, error) {
 		info := frontdoor.Info{NodeID: o.nodeName}

@@ -90,7 +90,7 @@ func registers(t *testing.T, dir, driver, topology string) error {
 	return err
 }
 
-func TestAFolderInWhichNobodySeesMountsIsRefused(t *testing.T) {
+func TestAFolderWhoseMountsPodsDoNotSeeIsRefused(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := t.TempDir()
 	mounttest.Tmpfs(t, dir)

@@ -29,7 +29,7 @@ func TestANodeTakesAsManyDisksAsItsMachineType(t *testing.T) {
 		own := options{nodeName: "n1"}
 		info, err := own.inZone(fake.NewClientBuilder().WithObjects(node).Build())(t.Context())
 		if err != nil || info.MaxVolumes != want {
-			t.Errorf("%q: the kubelet is told %d, %v, and should %d", machineType, info.MaxVolumes, err, want)
+			t.Errorf("%q: the kubelet gets %d, %v, want %d", machineType, info.MaxVolumes, err, want)
 		}
 		for _, driver := range own.drivers(node) {
 			if driver.Name == stowagev1alpha1.GCEDriver && (driver.Allocatable == nil || int64(*driver.Allocatable.Count) != want) {
@@ -43,6 +43,6 @@ func TestWhatIsAskedForComesBeforeTheMachineType(t *testing.T) {
 	own := options{nodeName: "n1", maxDisks: 30}
 	info, err := own.inZone(fake.NewClientBuilder().WithObjects(ofType("e2-micro")).Build())(t.Context())
 	if err != nil || info.MaxVolumes != 30 {
-		t.Errorf("the kubelet is told %d, %v", info.MaxVolumes, err)
+		t.Errorf("the kubelet gets %d, %v, want 30", info.MaxVolumes, err)
 	}
 }

@@ -47,19 +47,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// eventSource is who events come from.
+// eventSource is the component that events name.
 const eventSource = "stowage-node-agent"
-
-// Folders of the agent's root directory: in the first, NFS shares are mounted once for all
-// pods, and in the second, agents of an earlier version mounted disks so.
-const (
-	nfsDir         = "nfs"
-	earlierDiskDir = "disks"
-)
-
-// inlineDir is the folder of the agent's root directory in which is recorded where, on
-// which shares, pods' own volumes are.
-const inlineDir = "inline-nfs"
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
@@ -161,7 +150,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	return mgr.Add(waits)
 }
 
-// newTree finds what an earlier agent left, and withdraws what doesn't hold any more.
+// newTree finds what an earlier agent left, and withdraws what a reboot made untrue.
 func newTree(options *options) (poddir.Tree, error) {
 	tree, err := poddir.NewTree(options.rootDir)
 	if err != nil {
