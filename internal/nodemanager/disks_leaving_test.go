@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// beginsToLeave deletes a claim's VolumeAttachment, which somebody holds.
+// beginsToLeave deletes a claim's VolumeAttachment, which a finalizer keeps.
 func (w *world) beginsToLeave(ctx context.Context, claim *corev1.PersistentVolumeClaim) *storagev1.VolumeAttachment {
 	GinkgoHelper()
 	object := &storagev1.VolumeAttachment{}

@@ -243,7 +243,7 @@ var _ = Describe("A volume that is a disk", func() {
 		Eventually(w.volumesInUse(ctx)).Should(BeEmpty())
 	})
 
-	It("stays in use, once it was said to be, though somebody says that it isn't attached", func(ctx context.Context) {
+	It("stays in use, once it was reported to be, though the Node says that it isn't attached", func(ctx context.Context) {
 		w.startAgent()
 		w.sayAttached(ctx, claim)
 		Expect(admin.Create(ctx, pod)).To(Succeed())
@@ -254,7 +254,7 @@ var _ = Describe("A volume that is a disk", func() {
 		Consistently(w.volumesInUse(ctx)).Should(ConsistOf(w.statusName(claim)))
 	})
 
-	It("is told of with all others of its pod in one write", func(ctx context.Context) {
+	It("is reported with all others of its pod in one write", func(ctx context.Context) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, fromClaim("more"), fromClaim("most"))
 		more, most := w.diskClaim(ctx, "more"), w.diskClaim(ctx, "most")
 		var seen [][]corev1.UniqueVolumeName
@@ -276,7 +276,7 @@ var _ = Describe("A volume that is a disk", func() {
 		Expect(seen[1]).To(ConsistOf(w.statusName(claim), w.statusName(more), w.statusName(most)))
 	})
 
-	It("that vanishes from its pod is told of, and comes back", func(ctx context.Context) {
+	It("that vanishes from its pod is reported, and comes back", func(ctx context.Context) {
 		w.startAgent()
 		w.attach(ctx, claim)
 		Expect(admin.Create(ctx, pod)).To(Succeed())

@@ -79,7 +79,7 @@ func TestNothingIsRemovedWhereSomethingElseLiesThanTheAgentMade(t *testing.T) {
 
 			n.Leaves = true
 			if err := n.settle(t.Context()); err == nil {
-				t.Error("nobody was told")
+				t.Error("it settles, and reports nothing")
 			}
 
 			n.mustBe(t, before, "after a teardown")

@@ -52,7 +52,7 @@ func (w *world) resizeImage(claim *corev1.PersistentVolumeClaim, bytes int64) {
 	Expect(os.Truncate(w.imageOf(claim), bytes)).To(Succeed())
 }
 
-// IsAttached says whether the image of a claim has a loop device.
+// IsAttached reports whether the image of a claim has a loop device.
 func (w *world) isAttached(claim *corev1.PersistentVolumeClaim) bool {
 	GinkgoHelper()
 	image, err := os.Open(w.imageOf(claim))
@@ -201,7 +201,7 @@ var _ = Describe("A volume that is an image", func() {
 		Expect(roomIn(w.mountOf(pod, claim))).To(BeNumerically(">", smallest*3/2))
 	})
 
-	It("is told of on the pod when it is removed from the disk, and cleaned up after it", func(ctx context.Context) {
+	It("is reported on the pod when it is removed from the disk, and cleaned up after it", func(ctx context.Context) {
 		stop := w.startAgent()
 		w.bind(ctx, claim, w.imageVolume(claim))
 		Expect(admin.Create(ctx, pod)).To(Succeed())

@@ -58,7 +58,7 @@ const (
 	passes = 30
 	// kernelPause is between the passes after those, and mostPauses are more than enough.
 	kernelPause, mostPauses = 20 * time.Millisecond, 500
-	// mostEvents is more than all passes tell.
+	// mostEvents is more than all passes record.
 	mostEvents = 10 * (passes + mostPauses)
 )
 
@@ -98,7 +98,7 @@ func (n *killedNode) settle(ctx context.Context) error {
 	clock := reconciler.Clock.(*clocktesting.FakeClock)
 	for pass := range n.mostPasses() {
 		if pass >= passes {
-			<-time.After(kernelPause) // nothing tells when the kernel is done
+			<-time.After(kernelPause) // nothing reports when the kernel is done
 		}
 		before := ended.Load()
 		result, err := reconciler.Reconcile(ctx, nodetest.SomePod)
@@ -111,7 +111,7 @@ func (n *killedNode) settle(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("it never settles: %s", told(reconciler))
+	return fmt.Errorf("it never settles: %s", lastEvent(reconciler))
 }
 
 func (n *killedNode) mostPasses() int {
@@ -138,9 +138,9 @@ func (n *killedNode) isSettled(ctx context.Context, reconciler *Reconciler, api 
 	return false
 }
 
-// told is what users were told last.
-func told(reconciler *Reconciler) string {
-	last := "nobody was told why"
+// lastEvent is the last event that the node manager recorded.
+func lastEvent(reconciler *Reconciler) string {
+	last := "no event says why"
 	for recorder := reconciler.Events.(*events.FakeRecorder); len(recorder.Events) > 0; {
 		last = <-recorder.Events
 	}
@@ -184,7 +184,7 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 }
 
 // settleKilled does what settle does in a process of its own, which is killed right before
-// one of its steps, and says whether it came that far.
+// one of its steps, and reports whether it came that far.
 func (n *killedNode) settleKilled(t *testing.T, before int) bool {
 	t.Helper()
 	known, err := json.Marshal(n)

@@ -14,17 +14,17 @@ type states struct {
 	empty []string
 }
 
-// learn finds out how the node looks when nobody is killed.
+// learn finds out how the node looks when no node manager is killed.
 func (n *killedNode) learn(t *testing.T) states {
 	t.Helper()
 	var learnt states
 	for version := range learnt.shown {
 		n.Version, n.Leaves = version, false
-		n.mustSettle(t, "with nobody killed")
+		n.mustSettle(t, "without a kill")
 		learnt.shown[version] = n.look(t)
 	}
 	n.Leaves = true
-	n.mustSettle(t, "with nobody killed")
+	n.mustSettle(t, "without a kill")
 	learnt.empty = n.look(t)
 	return learnt
 }

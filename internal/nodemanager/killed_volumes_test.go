@@ -43,7 +43,7 @@ var killedVolumes = map[string]corev1.VolumeSource{
 	killedBlockDisk:      nodetest.ClaimVolume("", false).VolumeSource,
 }
 
-// follows says whether a volume shows what changes while its pod runs.
+// follows reports whether a volume shows what changes while its pod runs.
 func follows(source corev1.VolumeSource) bool {
 	return source.ConfigMap != nil || source.Secret != nil || source.DownwardAPI != nil || source.Projected != nil
 }

@@ -190,7 +190,7 @@ func emptyDir(name string, medium corev1.StorageMedium) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
 }
 
-// claim creates a claim that nobody has bound.
+// claim creates a claim that isn't bound.
 func (w *world) claim(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	none := ""
@@ -317,7 +317,7 @@ func volumesReady(ctx context.Context, pod *corev1.Pod) func() string {
 	}
 }
 
-// isGone says whether a pod is gone from the API server.
+// isGone reports whether a pod is gone from the API server.
 func isGone(ctx context.Context, pod *corev1.Pod) func() bool {
 	return func() bool {
 		read := &corev1.Pod{}
@@ -326,20 +326,20 @@ func isGone(ctx context.Context, pod *corev1.Pod) func() bool {
 	}
 }
 
-// eventsOf is the notes of a pod's events with a reason.
+// eventsOf is the messages of a pod's events with a reason.
 func eventsOf(ctx context.Context, pod *corev1.Pod, reason string) func() []string {
 	return func() []string {
 		events := &corev1.EventList{}
 		if err := admin.List(ctx, events, client.InNamespace(pod.Namespace)); err != nil {
 			return nil
 		}
-		var notes []string
+		var messages []string
 		for _, event := range events.Items {
 			if event.InvolvedObject.UID == pod.UID && event.Reason == reason {
-				notes = append(notes, event.Message)
+				messages = append(messages, event.Message)
 			}
 		}
-		return notes
+		return messages
 	}
 }
 

@@ -20,7 +20,7 @@ func withSecret(spec *stowagev1alpha1.GCEBackend) {
 	spec.CredentialsSecret = &stowagev1alpha1.SecretReference{Name: "gce-key"}
 }
 
-// keyFor makes a service account key, good for nothing, of which a token endpoint is told.
+// keyFor makes a service account key with its token endpoint. The key has no rights.
 func keyFor(t *testing.T, tokens, keyType string) []byte {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -134,7 +134,7 @@ func TestInvalidKeysAreReported(t *testing.T) {
 			} {
 				w.mustBe(err, backend.Unavailable, test.says)
 				if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "PRIVATE KEY") {
-					t.Errorf("the error tells the key: %v", err)
+					t.Errorf("the error contains the key: %v", err)
 				}
 			}
 		})
