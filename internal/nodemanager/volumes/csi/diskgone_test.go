@@ -29,7 +29,7 @@ func (n *diskNode) makeGone() {
 }
 
 //proves:csi/vanishes
-func TestADiskThatIsGoneIsToldOfAndShownAgainWhenItIsBack(t *testing.T) {
+func TestADiskThatIsGoneIsReportedAndMountedAgainWhenItIsBack(t *testing.T) {
 	for name, kind := range diskKinds {
 		t.Run(name, func(t *testing.T) {
 			n := newDiskNode(t, imageBytes)

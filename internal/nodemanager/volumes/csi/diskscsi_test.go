@@ -86,7 +86,7 @@ func (n *scsiNode) plugBackIn() {
 }
 
 //proves:csi/vanishes
-func TestAScsiDiskThatVanishesUnderItsMountIsToldOfAndMountedAgain(t *testing.T) {
+func TestAScsiDiskThatVanishesUnderItsMountIsReportedAndMountedAgain(t *testing.T) {
 	n := newScsiNode(t)
 	spec := n.scsiSpec()
 	seen := n.publish("pod", spec)

@@ -22,7 +22,7 @@ var earlierKinds = map[string]struct {
 	"a device":      {asDevice, func(t *testing.T, e csitest.Earlier, at string) error { return e.Device(t.Context(), at) }},
 }
 
-// upgraded is a node on which an agent of the layout before mounted the volume for pods.
+// upgraded is a node on which an agent of the previous layout mounted the volume for pods.
 func upgraded(t *testing.T, kind string, pods ...string) (*node, volumes.Spec) {
 	t.Helper()
 	n := newNode(t, "ext4", imageBytes)
@@ -180,11 +180,11 @@ func TestAFileSystemThatWasMountedForReadingOnlyIsTakenOver(t *testing.T) {
 	n.mustBeClean(t)
 }
 
-// A pod that runs may have changed the modes of its files: they are given to its group before
-// it sees them, and never again.
+// A running pod may have changed the modes of its files: its fsGroup is applied before it sees
+// them, and never again.
 //
 //proves:csi/upgrade
-func TestWhatIsTakenOverIsNotGivenToThePodsGroupAgain(t *testing.T) {
+func TestAVolumeThatIsTakenOverGetsNoFSGroupAgain(t *testing.T) {
 	for _, kind := range []string{"a directory", "a file system"} {
 		t.Run(kind, func(t *testing.T) {
 			n, spec := upgraded(t, kind, "pod")

@@ -73,7 +73,7 @@ func TestAFileSystemGrowsWhileItIsMounted(t *testing.T) {
 	}
 }
 
-func TestWhatGrewWhileNobodyHadItIsLargeBeforeAPodSeesIt(t *testing.T) {
+func TestAVolumeThatGrewWhileNoPodHadItIsLargeBeforeAPodSeesIt(t *testing.T) {
 	for fsType, size := range sizes {
 		t.Run(fsType, func(t *testing.T) {
 			n := newNode(t, fsType, size.small)
@@ -103,7 +103,7 @@ func TestAFileSystemThatCannotGrowIsShownAsItIs(t *testing.T) {
 	n.mustBeClean(t)
 }
 
-// withoutGrowth is a node on which nobody installed what grows file systems.
+// withoutGrowth is a node without the programs that grow file systems.
 type withoutGrowth struct{ utilexec.Interface }
 
 func (w withoutGrowth) LookPath(name string) (string, error) {

@@ -191,7 +191,7 @@ func TestAnXFSIsStagedWithItsOptions(t *testing.T) {
 }
 
 //proves:csi/staging
-func TestAnotherVolumeAtAPathIsToldFromTheVolume(t *testing.T) {
+func TestAnotherVolumeAtAPathIsRefused(t *testing.T) {
 	for name, kind := range localKinds {
 		t.Run(name, func(t *testing.T) {
 			n := newKubeletNode(t, "ext4", imageBytes)
@@ -314,8 +314,7 @@ func TestADirectoryThatIsBeingCopiedIsNotStaged(t *testing.T) {
 	}
 	copied = false
 	n.stage(t, spec)
-	// Who begins a copy says so, and only then sees that it can't be: that takes nothing
-	// from pods.
+	// A copy announces itself before it sees that it can't begin: pods keep what they have.
 	copied = true
 	if err := n.local.Stage(t.Context(), spec, n.staging()); err == nil || len(n.table(t).Below(n.staging())) != 1 {
 		t.Errorf("got %v", err)
