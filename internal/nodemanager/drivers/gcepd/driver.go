@@ -124,13 +124,13 @@ func (s *Driver) InUse() ([]corev1.UniqueVolumeName, error) {
 // open finds the disk of a volume, and waits for it if it is about to appear.
 func (s *Driver) open(ctx context.Context, spec volumes.Spec) (*clouddisk.Disk, error) {
 	if spec.Attachment == nil {
-		return nil, errors.New("looking for the volume's disk: nothing says how it is found, as it isn't attached to this node")
+		return nil, errors.New("looking for the volume's disk: it isn't attached to this node")
 	}
 	ctx, cancel := context.WithTimeout(ctx, diskPatience)
 	defer cancel()
 	disk, err := s.Finder.Await(ctx, spec.Attachment.Device, spec.Attachment.Serial)
 	if err != nil {
-		return nil, fmt.Errorf("looking for the volume's disk, which is said to be attached to this node: %w", err)
+		return nil, fmt.Errorf("looking for the volume's disk, which is reported as attached to this node: %w", err)
 	}
 	return partOf(disk, spec.PersistentVolume)
 }

@@ -21,9 +21,9 @@ const defaultSystem = "ext4"
 //
 // A crash during mkfs leaves half a file system, which looks like data. To tell the two apart,
 // format writes a record once the disk is proved empty, and removes it before the first mount.
-// That record holds only for the attachment in which it was written, by the kernel's sequence
-// number of the disk and the start of the machine. Since then the disk was nowhere else. The
-// driver never formats what the record doesn't cover.
+// The record holds only for the attachment in which it was written: the disk's sequence number in
+// the kernel, and the start of the machine. Since then the disk was nowhere else. The driver
+// never formats what the record doesn't cover.
 func (s *Driver) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, folder diskFolder) (string, error) {
 	made, err := s.finishHalf(ctx, disk, folder)
 	if err != nil || made {

@@ -98,8 +98,8 @@ func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) e
 	return mounting.CheckStagedAs(s.images.mounter, mounting.SystemAccess(spec.PersistentVolume), staging)
 }
 
-// recordStaged records where a volume is staged, unless it is mounted elsewhere, or is a device
-// there and is to be none, or the other way round.
+// recordStaged records where a volume is staged. It refuses a volume that is mounted elsewhere,
+// or is a device there and is to be a file system, or the other way round.
 func (s *Driver) recordStaged(handle string, wanted stagedLocal) error {
 	earlier, err := s.records.Find(handle)
 	if err != nil || earlier != nil && *earlier == wanted {
@@ -118,7 +118,7 @@ func (s *Driver) recordStaged(handle string, wanted stagedLocal) error {
 }
 
 // refuseOther returns volumes.ErrOtherVolume if something else is at the staging path: another
-// volume, or a device instead of a file system, or the other way round.
+// volume, or a device instead of a file system, or vice versa.
 func (s *Driver) refuseOther(source *os.File, wanted stagedLocal) error {
 	table, err := s.images.mounter.Table()
 	if err != nil {

@@ -76,7 +76,7 @@ func (e *Earlier) HandleOf(volume string) (string, error) {
 }
 
 // HandOver removes what is left of the image that is staged at a path. Pods keep their mounts,
-// which show the same file system.
+// which show the same data.
 func (e *Earlier) HandOver(staging string) error {
 	folders, err := e.folders()
 	if err != nil {
@@ -206,8 +206,8 @@ func (e *Earlier) remove(at ImageFolder) error {
 	return e.RemoveFolder()
 }
 
-// IsShownAt says whether a path is a loop device of the image that is noted here. Other
-// devices, which may be gone, aren't opened.
+// IsShownAt reports whether the file at a path is a loop device of the image that is bound here.
+// It opens no other device: that may be gone.
 func (p ImageFolder) IsShownAt(target string) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(target, &stat); err != nil {

@@ -19,8 +19,8 @@ var (
 	errLoopDetached     = errors.New("the volume's loop device was detached from outside Stowage: delete the pod, and start it again")
 )
 
-// ImageFolder is the folder in which an image is bound: the staging path of an image that pods
-// see as a device, and what agents of the previous layout made for each image.
+// ImageFolder is a folder in which an image is bound. It is the staging path of an image that
+// pods see as a device. Agents of the previous layout made one for each image.
 type ImageFolder string
 
 // image is a file on which the image is mounted. It says which image that is, also when the image

@@ -41,8 +41,9 @@ type Adopted struct {
 	Volume string
 }
 
-// ErrReadOnly: errors made the kernel mount a volume's file system read-only.
-var ErrReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
+// ErrReadOnly is why a volume is abnormal whose file system the kernel made read-only after
+// errors.
+var ErrReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that are in its log: " +
 	"delete the volume's pods, so that it is checked before it is mounted again")
 
 // GlobalMount is the last folder of staging paths, as with a kubelet.

@@ -1,6 +1,6 @@
-// Package mounting contains the steps of staging and publishing that the drivers of file systems
-// on devices share: options, checks, growth, and the bind for a pod. It keeps no state, and finds
-// no device.
+// Package mounting contains the steps of staging and publishing that drivers of file systems on
+// devices share. These are options, checks, growth, and the bind for a pod. It keeps no state,
+// and finds no device.
 package mounting
 
 import (

@@ -12,8 +12,8 @@ import (
 )
 
 // dataAt returns which volume a pod has at a path, whose volume object has the given name; nil if
-// nothing leads to one. If the previous layout mounted it, and another pod had it staged since,
-// dataAt finds and records it: after the unmount nothing would lead to it.
+// nothing leads to one. The previous layout may have mounted it, and another pod staged it since.
+// Then dataAt finds and records it: after the unmount nothing would lead to it.
 func (c *Caller) dataAt(at podTarget, name string) (*volumeData, error) {
 	recorded, err := at.recorded()
 	if recorded != nil || err != nil {
@@ -40,8 +40,8 @@ func (c *Caller) dataAt(at podTarget, name string) (*volumeData, error) {
 	return found, c.record(*found, at)
 }
 
-// findBegun finds the volume that an agent of the previous layout recorded, if a pod that is gone
-// began to stage it; nil if none did.
+// findBegun finds the volume that an agent of the previous layout recorded, if a pod began to
+// stage it and is gone; else nil.
 func (c *Caller) findBegun(name string) (*volumeData, error) {
 	handle, err := c.earlier.HandleOf(name)
 	if handle == "" || err != nil {

@@ -121,8 +121,8 @@ func (c *Caller) grow(ctx context.Context, volume *corev1.PersistentVolume) (int
 	return grower.Grow(ctx, data.Handle, c.stagingOf(data))
 }
 
-// dropOther unstages another volume that a pod has left, and whose object had the same name,
-// unless it is mounted.
+// dropOther unstages what a pod has left of another volume, whose object had the same name. It
+// refuses to while that is mounted.
 func (c *Caller) dropOther(ctx context.Context, data volumeData, at podTarget) error {
 	recorded, err := at.recorded()
 	if err != nil || recorded == nil || recorded.is(data) {

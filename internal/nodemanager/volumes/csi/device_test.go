@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// write writes into a device as a pod does that has it.
+// write writes to a device as a pod with that device does.
 func write(t *testing.T, path, content string) error {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)

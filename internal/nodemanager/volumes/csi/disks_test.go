@@ -210,7 +210,7 @@ func TestTwoVolumeObjectsDoNotShareADisk(t *testing.T) {
 	n.mustBeClean()
 }
 
-// What pods don't have, but was bound by hand, goes once it isn't any more.
+// A bind by hand, which no pod has, keeps the disk staged until it is unmounted.
 func TestADiskThatIsMountedElsewhereStaysInUse(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	elsewhere := t.TempDir()

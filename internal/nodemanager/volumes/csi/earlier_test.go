@@ -89,8 +89,8 @@ func TestWhatTheLayoutBeforeMountedGoesWithPodsThatWentMeanwhile(t *testing.T) {
 	})
 }
 
-// Whichever of two pods goes first, and whether or not the other one was taken over, the
-// volume stays for the other and goes with it.
+// Either pod may go first, and the other one may have been taken over or not. The volume stays
+// for the other pod, and goes with it.
 func TestOfAnEarlierPodAndALaterOneTheLastTakesTheVolumeAway(t *testing.T) {
 	orders := map[string][]string{"the earlier one first": {"earlier", "later"}, "the later one first": {"later", "earlier"}}
 	for order, pods := range orders {
@@ -108,8 +108,8 @@ func TestOfAnEarlierPodAndALaterOneTheLastTakesTheVolumeAway(t *testing.T) {
 	}
 }
 
-// eachEarlierCrash runs work on upgraded nodes, cut off before or after each of its changes
-// to the mount table, until it isn't; then it runs look on a restarted agent.
+// eachEarlierCrash runs work on upgraded nodes, and cuts it off before or after each of its
+// changes to the mount table, until work completes. Then it runs look on a restarted agent.
 func eachEarlierCrash(t *testing.T, kind string, work func(*node, volumes.Spec) error, look func(*node, volumes.Spec)) {
 	t.Helper()
 	for _, after := range []bool{false, true} {

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// forGroup has a pod of a group use the volume, which one node may.
+// forGroup lets a pod with an fsGroup use the volume, which one node may use.
 func forGroup(group int64) func(*volumes.Spec) {
 	return func(spec *volumes.Spec) {
 		spec.PersistentVolume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}

@@ -30,8 +30,8 @@ func (e EarlierDisk) path(name string) string {
 	return filepath.Join(e.Root, "disks", e.Volume, name)
 }
 
-// Record writes which disk it is to the file of the given name: "disk", or "formatting" with the
-// file system that is being made on it.
+// Record writes which disk it is to a file: to "disk", or to "formatting" with the file system
+// that is being made on it.
 func (e EarlierDisk) Record(name, fsType string, block bool) error {
 	record := map[string]any{
 		"driver": stowagev1alpha1.GCEDriver, "handle": e.Handle, "volume": e.UID, "serial": e.Handle, "disk": e.Disk.DiskIdentity,
