@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
-// cloud attaches disks to one machine, as the cloud that is tried does.
+// cloud attaches disks to one machine, as Compute Engine does.
 type cloud struct {
 	*testing.T
 	*hotplug.Loop
@@ -33,7 +33,7 @@ func (c *cloud) disk(name string) hotplug.Device {
 	return hotplug.Device{Project: "p", Zone: "z", Instance: "i", Name: name, Image: filepath.Join(c.dir, name)}
 }
 
-// attach attaches a disk of 16 MiB, which is made where there is none yet.
+// attach attaches a disk, and makes one of 16 MiB if there is none yet.
 func (c *cloud) attach(name string) {
 	c.Helper()
 	disk := c.disk(name)

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/devicetest"
 )
 
-// signatures are what lies on a disk in use.
+// signatures are what a disk in use may contain.
 var signatures = map[string]func(path string) error{
 	"a LUKS header":       put("LUKS\xba\xbe\x00\x02", 0),
 	"a partition table":   put("\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x83\x00\x08\x00\x00\x08\x00\x00\x00\x08\x00\x00", 440, "\x55\xaa", 510),

@@ -10,10 +10,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 )
 
-// scsiDebug is where the kernel's own SCSI disk, for tests, is set up.
+// scsiDebug is the folder of the kernel's own SCSI disk for tests.
 const scsiDebug = "/sys/bus/pseudo/drivers/scsi_debug"
 
-// scsiDisk is the path of a SCSI disk, and the folder in /sys of what has it.
+// scsiDisk returns the path of a SCSI disk, and the folder of its host in /sys.
 func scsiDisk(t *testing.T) (path, host string) {
 	t.Helper()
 	if _, err := os.Stat(scsiDebug); err != nil {
@@ -26,7 +26,7 @@ func scsiDisk(t *testing.T) (path, host string) {
 	return "/dev/" + filepath.Base(disks[0]), filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(disks[0]))))
 }
 
-// linkTo is a folder in which a device has a name.
+// linkTo makes a folder in which a device has a name.
 func linkTo(t *testing.T, path, name string) clouddisk.DiskFolder {
 	t.Helper()
 	folder := t.TempDir()
@@ -70,7 +70,7 @@ func TestAScsiDiskIsAskedForItsSize(t *testing.T) {
 	}
 }
 
-// pretend has SCSI disks say that they have so many GiB; 0: what they have.
+// pretend makes SCSI disks report so many GiB; 0: their own size.
 func pretend(t *testing.T, gibibytes string) {
 	t.Helper()
 	if err := os.WriteFile(scsiDebug+"/virtual_gb", []byte(gibibytes), 0); err != nil {
@@ -105,7 +105,7 @@ func TestAScsiDiskThatWasRemovedIsNotThere(t *testing.T) {
 	}
 }
 
-// takeAway does what a cloud does with a disk that is detached by force.
+// takeAway removes a disk as a cloud does that detaches it by force.
 func takeAway(t *testing.T, path string) {
 	t.Helper()
 	if err := os.WriteFile("/sys/block/"+filepath.Base(path)+"/device/delete", []byte("1"), 0); err != nil {

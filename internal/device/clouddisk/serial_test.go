@@ -24,13 +24,13 @@ func TestTheSerialIsReadFromAScsiPage(t *testing.T) {
 	}
 }
 
-func TestTheSerialIsReadFromWhatUdevNoted(t *testing.T) {
+func TestTheSerialIsReadFromUdevsDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b259:1")
 	if _, err := serialInUdev(path); !errors.Is(err, errNoSerial) {
-		t.Errorf("no note gave %v", err)
+		t.Errorf("no entry gave %v", err)
 	}
-	const note = "S:disk/by-id/google-data\nE:ID_MODEL=nvme_card-pd\nE:ID_SERIAL=Google_PersistentDisk_data\nE:ID_SERIAL_SHORT=data\n"
-	if err := os.WriteFile(path, []byte(note), 0o600); err != nil {
+	const entry = "S:disk/by-id/google-data\nE:ID_MODEL=nvme_card-pd\nE:ID_SERIAL=Google_PersistentDisk_data\nE:ID_SERIAL_SHORT=data\n"
+	if err := os.WriteFile(path, []byte(entry), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := serialInUdev(path); got != "data" || err != nil {

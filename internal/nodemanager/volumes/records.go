@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// unfinished ends the name of a record that isn't wholly written.
+	// unfinished is the suffix of a record that isn't wholly written.
 	unfinished = ".new"
-	// recordMode is that of records: they are the agent's alone.
+	// recordMode lets the agent alone read and write records.
 	recordMode = 0o600
 )
 
-// Records are what is known of the volumes of one driver that are staged for a kubelet, a
-// file for each in a folder of the agent's own. Handles are anything, and so files are
-// named after their hash.
+// Records are the records of one driver's volumes that are staged for a kubelet: a file for each
+// in a folder of the agent's own. Handles may contain anything, so each file is named after the
+// handle's hash.
 type Records[T any] struct{ folder string }
 
-// NewRecords returns the records in a folder, which is made if it doesn't exist.
+// NewRecords returns the records in a folder, and makes the folder if it doesn't exist.
 func NewRecords[T any](folder string) (Records[T], error) {
 	if err := os.MkdirAll(folder, mountPointMode); err != nil {
 		return Records[T]{}, fmt.Errorf("making the folder of staged volumes: %w", err)
@@ -39,23 +39,23 @@ func (r Records[T]) path(handle string) string {
 func (r Records[T]) Find(handle string) (*T, error) {
 	found, err := ReadRecord[T](r.path(handle))
 	if err != nil {
-		return nil, fmt.Errorf("reading what is known of staged volume %s: %w", handle, err)
+		return nil, fmt.Errorf("reading the record of staged volume %s: %w", handle, err)
 	}
 	return found, nil
 }
 
-// Write writes a record, of which nobody ever sees half.
+// Write writes a record atomically: a crash leaves the old content or the new one.
 func (r Records[T]) Write(handle string, record T) error {
 	if err := WriteRecord(r.path(handle), record); err != nil {
-		return fmt.Errorf("noting that volume %s is staged: %w", handle, err)
+		return fmt.Errorf("recording that volume %s is staged: %w", handle, err)
 	}
 	return nil
 }
 
-// Remove removes a record, and what a crash left of one.
+// Remove removes a record, and what a crash left of an unfinished one.
 func (r Records[T]) Remove(handle string) error {
 	if err := RemoveRecord(r.path(handle)); err != nil {
-		return fmt.Errorf("removing what was known of staged volume %s: %w", handle, err)
+		return fmt.Errorf("removing the record of staged volume %s: %w", handle, err)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func WriteRecord[T any](path string, record T) error {
 	return replaceDurably(path, content)
 }
 
-// RemoveRecord removes a record, and what a crash left of one.
+// RemoveRecord removes a record, and what a crash left of an unfinished one.
 func RemoveRecord(path string) error {
 	for _, file := range []string{path + unfinished, path} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -95,8 +95,7 @@ func RemoveRecord(path string) error {
 	return nil
 }
 
-// replaceDurably gives a file its content, all at once, also for who looks after a loss
-// of power.
+// replaceDurably replaces a file's content atomically, also across a loss of power.
 func replaceDurably(path string, content []byte) error {
 	file, err := os.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, recordMode)
 	if err != nil {

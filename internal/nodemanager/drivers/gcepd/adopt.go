@@ -12,15 +12,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Adopt takes over the disks that agents of the layout before mounted for pods, in
-// <folder>/<volume>. Each is staged where stagingOf, which makes the directory, says. Pods keep
-// what they have mounted. A place of the layout before goes once nothing leads to it; a crash
-// anywhere is made good by the next call. It returns an error while a place is left: what
-// isn't known to be staged must not be mounted, nor checked, nor formatted.
+// Adopt takes over the disks that agents of the previous layout mounted for pods, in
+// <folder>/<volume>. It stages each where stagingOf, which makes the directory, says. Pods keep
+// what they have mounted. A folder of the previous layout goes once nothing leads to it. If a
+// crash cuts Adopt off, the next call finishes it. It returns an error while a folder is left:
+// what isn't known to be staged must not be mounted, checked or formatted.
 func (s *Driver) Adopt(stagingOf func(mounting.Adopted) (string, error)) error {
 	s.adopting.Lock()
 	defer s.adopting.Unlock()
-	earlier, err := placesIn(s.Earlier)
+	earlier, err := foldersIn(s.Earlier)
 	if err != nil {
 		return err
 	}
@@ -53,15 +53,16 @@ func (s *Driver) adopt(earlier diskFolder, stagingOf func(mounting.Adopted) (str
 	if err != nil {
 		return err
 	}
-	place, err := s.note(stagedDisk{Handle: record.Handle, Staging: staging, Targets: targets}, *record)
+	folder, err := s.recordStaged(stagedDisk{Handle: record.Handle, Staging: staging, Targets: targets}, *record)
 	if err != nil {
 		return err
 	}
-	// It moves, and is never there twice: a copy could have a file system with data made anew.
-	if err := os.Rename(earlier.halfFile(), place.halfFile()); err != nil && !os.IsNotExist(err) {
+	// Rename, never copy: a copy that stays behind could have a file system that holds data made
+	// anew.
+	if err := os.Rename(earlier.halfFile(), folder.halfFile()); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("taking over that its file system isn't made yet: %w", err)
 	}
-	if err := s.bindEarlier(earlier, place.diskFolder, record.Block); err != nil {
+	if err := s.bindEarlier(earlier, folder.diskFolder, record.Block); err != nil {
 		return err
 	}
 	there, err := record.Disk.IsThere()
@@ -74,15 +75,15 @@ func (s *Driver) adopt(earlier diskFolder, stagingOf func(mounting.Adopted) (str
 	return earlier.remove()
 }
 
-// bindEarlier mounts what is mounted at a place of the layout before at the staging path, too.
-func (s *Driver) bindEarlier(earlier, place diskFolder, block bool) error {
+// bindEarlier mounts what is mounted in a folder of the previous layout at the staging path, too.
+func (s *Driver) bindEarlier(earlier, folder diskFolder, block bool) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}
-	from, to, bind := earlier.system, place.system, volumes.BindExactly
+	from, to, bind := earlier.system, folder.system, volumes.BindExactly
 	if block {
-		from, to, bind = earlier.node, place.node, volumes.BindFileExactly
+		from, to, bind = earlier.node, folder.node, volumes.BindFileExactly
 	}
 	point, mounted := table.At(from)
 	if !mounted {
@@ -92,13 +93,14 @@ func (s *Driver) bindEarlier(earlier, place diskFolder, block bool) error {
 	if err != nil {
 		return err
 	}
-	// While it is open, it can't be unmounted.
+	// An open file can't be unmounted.
 	defer source.Close()
 	return bind(s.Mounter, source, to, point.Access)
 }
 
-// earlierTargets is where pods have what is mounted at a place of the layout before. The names
-// of their directories lead to it: the number of a disk that is gone may be another one's.
+// earlierTargets returns where pods have what is mounted in a folder of the previous layout. The
+// names of the pods' directories lead to it: another disk may have the number of one that is
+// gone.
 func (s *Driver) earlierTargets(earlier diskFolder, record diskRecord) ([]string, error) {
 	table, err := s.Mounter.Table()
 	if err != nil {
@@ -122,7 +124,7 @@ func (r diskRecord) isMountedAt(point mount.Point) bool {
 	return point.Device == r.Disk.Number
 }
 
-// remove removes what is left of a place of the layout before. Nothing may be mounted there.
+// remove removes what is left of a folder of the previous layout. Nothing may be mounted there.
 func (p diskFolder) remove() error {
 	if err := volumes.RemoveEmptyDir(p.system); err != nil {
 		return err

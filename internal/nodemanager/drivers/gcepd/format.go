@@ -14,18 +14,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// defaultSystem is made where the volume names none, as Kubernetes has it.
+// defaultSystem is the file system of a volume that names none, as in Kubernetes.
 const defaultSystem = "ext4"
 
-// ensureSystem finds the file system of a disk, and makes it where the disk is empty.
+// ensureSystem finds the file system of a disk, and makes one if the disk is empty.
 //
-// A crash while one is made leaves half of it, which looks like data. So that it can be
-// told from data, a note is written once the disk is proved empty, and removed before
-// it is ever mounted. The note holds only for the very attachment that it was written
-// in, by the kernel's sequence number of the disk and start of the machine: since then
-// the disk was nowhere else. Whatever the note doesn't speak of is never formatted.
-func (s *Driver) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, place diskFolder) (string, error) {
-	made, err := s.finishHalf(ctx, disk, place)
+// A crash during mkfs leaves half a file system, which looks like data. To tell the two apart,
+// format writes a record once the disk is proved empty, and removes it before the first mount.
+// The record holds only for the attachment in which it was written: the disk's sequence number in
+// the kernel, and the start of the machine. Since then the disk was nowhere else. The driver
+// never formats what the record doesn't cover.
+func (s *Driver) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, folder diskFolder) (string, error) {
+	made, err := s.finishHalf(ctx, disk, folder)
 	if err != nil || made {
 		return fsTypeOf(volume), err
 	}
@@ -33,20 +33,20 @@ func (s *Driver) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume 
 	if err != nil || found != "" {
 		return found, err
 	}
-	return fsTypeOf(volume), s.format(ctx, disk, fsTypeOf(volume), place)
+	return fsTypeOf(volume), s.format(ctx, disk, fsTypeOf(volume), folder)
 }
 
 func fsTypeOf(volume *corev1.PersistentVolume) string {
 	return cmp.Or(volume.Spec.CSI.FSType, defaultSystem)
 }
 
-// format makes the file system of a disk that is empty.
-func (s *Driver) format(ctx context.Context, disk *clouddisk.Disk, fsType string, place diskFolder) error {
+// format makes the file system of an empty disk.
+func (s *Driver) format(ctx context.Context, disk *clouddisk.Disk, fsType string, folder diskFolder) error {
 	size, err := disk.Size()
 	if err != nil {
 		return err
 	}
-	// First what can't be cured, so that no note is left of it.
+	// First what a retry can't cure, so that no record is left of it.
 	if err := s.Systems.CheckType(fsType, size); err != nil {
 		return err
 	}
@@ -58,36 +58,36 @@ func (s *Driver) format(ctx context.Context, disk *clouddisk.Disk, fsType string
 	if err != nil {
 		return err
 	}
-	record, err := place.record()
+	record, err := folder.record()
 	if err != nil {
 		return err
 	}
 	if disk.IsProven() {
-		if err := place.write(place.halfFile(), record.formattedAs(fsType)); err != nil {
+		if err := folder.write(folder.halfFile(), record.formattedAs(fsType)); err != nil {
 			return err
 		}
 	}
 	if err := s.Systems.Format(ctx, disk.Path(), fsType, size); err != nil {
 		return err
 	}
-	return place.endHalf()
+	return folder.endHalf()
 }
 
-// finishHalf makes a file system anew that a crash left half made, and says whether
-// there was one. A note of any other attachment is void.
-func (s *Driver) finishHalf(ctx context.Context, disk *clouddisk.Disk, place diskFolder) (made bool, err error) {
-	half, err := place.half()
+// finishHalf makes a file system anew that a crash left half made, and reports whether there was
+// one. It discards a record of any other attachment.
+func (s *Driver) finishHalf(ctx context.Context, disk *clouddisk.Disk, folder diskFolder) (made bool, err error) {
+	half, err := folder.half()
 	if half == nil || err != nil {
 		return false, err
 	}
-	record, err := place.record()
+	record, err := folder.record()
 	if err != nil {
 		return false, err
 	}
 	if record == nil || !disk.IsProven() || half.Disk != disk.DiskIdentity || !half.isSame(record.formattedAs(half.FSType)) {
-		return false, place.endHalf()
+		return false, folder.endHalf()
 	}
-	// The program that makes it may have outlived the agent that started it.
+	// mkfs may have outlived the agent that started it.
 	taken, err := disk.IsTaken()
 	if err != nil {
 		return false, err
@@ -102,19 +102,19 @@ func (s *Driver) finishHalf(ctx context.Context, disk *clouddisk.Disk, place dis
 	if err := s.Systems.Remake(ctx, disk.Path(), half.FSType, size); err != nil {
 		return false, err
 	}
-	return true, place.endHalf()
+	return true, folder.endHalf()
 }
 
-// formattedAs is the note that a file system is being made on the disk of a record.
+// formattedAs returns the record of a file system that is being made on this disk.
 func (r diskRecord) formattedAs(fsType string) diskRecord {
 	r.FSType = fsType
 	return r
 }
 
-// endHalf notes that a file system is made, or that nothing is known of one.
+// endHalf removes the record of a file system that is being made.
 func (p diskFolder) endHalf() error {
 	if err := os.Remove(p.halfFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("noting that the file system is made: %w", err)
+		return fmt.Errorf("recording that the file system is made: %w", err)
 	}
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// mountDisk mounts the file system on a disk, unless that was done before.
-func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskFolder) error {
+// mountDisk mounts the file system on a disk, unless it is mounted already.
+func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, folder diskFolder) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}
-	staged, mounted := table.At(place.system)
+	staged, mounted := table.At(folder.system)
 	switch {
 	case mounted && staged.Device != disk.Device():
 		return fmt.Errorf("the disk of the volume is %s, and %s is mounted: %w", disk.Device(), staged.Device, volumes.ErrOtherVolume)
@@ -25,22 +25,21 @@ func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volum
 		return nil
 	}
 	unused := len(table.Shows(disk.Device(), "/")) == 0
-	system, err := s.systemOn(ctx, disk, spec, place)
+	system, err := s.systemOn(ctx, disk, spec, folder)
 	if err != nil {
 		return err
 	}
-	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
+	// fsck must not run on a file system that an earlier pod still has mounted.
 	if system.Access == mount.ReadWrite && unused {
 		if err := mounting.Prepare(ctx, s.Systems, system); err != nil {
 			return err
 		}
 	}
-	return mounting.MountSystem(ctx, s.Mounter, s.Systems, system, place.system)
+	return mounting.MountSystem(ctx, s.Mounter, s.Systems, system, folder.system)
 }
 
-// systemOn finds out what file system is to be mounted, and how. On a disk that is
-// empty, it makes one.
-func (s *Driver) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskFolder) (mount.FileSystem, error) {
+// systemOn decides which file system to mount, and how. On an empty disk, it makes one.
+func (s *Driver) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, folder diskFolder) (mount.FileSystem, error) {
 	volume, system := spec.PersistentVolume, mount.FileSystem{Source: disk.Path()}
 	readOnly, err := disk.IsReadOnly()
 	if err != nil {
@@ -55,7 +54,7 @@ func (s *Driver) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volume
 	if system.Access == mount.ReadOnly || isPart(volume) {
 		system.Type, err = s.systemToKeep(ctx, disk)
 	} else {
-		system.Type, err = s.ensureSystem(ctx, disk, volume, place)
+		system.Type, err = s.ensureSystem(ctx, disk, volume, folder)
 	}
 	if err != nil {
 		return system, err
@@ -65,8 +64,8 @@ func (s *Driver) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volume
 	return system, err
 }
 
-// systemToKeep is the file system of a disk that is never formatted, because it may not
-// be written, or because it is a partition.
+// systemToKeep returns the file system of a disk that must not be formatted: one for reading
+// only, or a partition.
 func (s *Driver) systemToKeep(ctx context.Context, disk *clouddisk.Disk) (string, error) {
 	found, err := s.Systems.Probe(ctx, disk.Path())
 	if err == nil && found == "" {

@@ -9,18 +9,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 )
 
-// partitionAttribute is the attribute of volumes that are a partition of a disk, as
-// Kubernetes translates those of source gcePersistentDisk. Stowage makes no such volume.
+// partitionAttribute is the attribute of a volume that is a partition of a disk. Kubernetes sets
+// it when it translates source gcePersistentDisk; Stowage provisions no such volume.
 const partitionAttribute = "partition"
 
-// isPart says whether a volume is a partition. Somebody made it, for some data: it is
-// never formatted.
+// isPart reports whether a volume is a partition. The driver never formats one: a user made it,
+// for some data.
 func isPart(volume *corev1.PersistentVolume) bool {
 	return volume.Spec.CSI.VolumeAttributes[partitionAttribute] != ""
 }
 
-// partOf is the partition that a volume is, or the whole disk. The disk is closed where it
-// isn't what is returned.
+// partOf returns the partition that a volume is, or the whole disk. If it returns the partition,
+// it closes the disk.
 func partOf(disk *clouddisk.Disk, volume *corev1.PersistentVolume) (*clouddisk.Disk, error) {
 	if !isPart(volume) {
 		return disk, nil
@@ -29,7 +29,7 @@ func partOf(disk *clouddisk.Disk, volume *corev1.PersistentVolume) (*clouddisk.D
 	said := volume.Spec.CSI.VolumeAttributes[partitionAttribute]
 	number, err := strconv.Atoi(said)
 	if err != nil || number <= 0 {
-		return nil, fmt.Errorf("the volume is said to be partition %q of its disk, which is no number of one", said)
+		return nil, fmt.Errorf("the volume's attribute partition is %q, which isn't the number of a partition", said)
 	}
 	part, err := disk.Part(number)
 	if err != nil {

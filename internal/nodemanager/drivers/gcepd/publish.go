@@ -14,11 +14,11 @@ import (
 
 // Publish makes a staged disk visible for one pod.
 func (s *Driver) Publish(_ context.Context, spec volumes.Spec, staging, target string) error {
-	place, record, err := s.find(spec.Name())
+	folder, record, err := s.find(spec.Name())
 	if err != nil {
 		return err
 	}
-	if record == nil || place.Staging != staging || record.Block != spec.IsBlock() {
+	if record == nil || folder.Staging != staging || record.Block != spec.IsBlock() {
 		return fmt.Errorf("publishing volume %s: it isn't staged at %s: %w", spec.Name(), staging, volumes.ErrNotStaged)
 	}
 	disk, err := openStaged(*record)
@@ -26,39 +26,40 @@ func (s *Driver) Publish(_ context.Context, spec volumes.Spec, staging, target s
 		return fmt.Errorf("publishing volume %s: %w", spec.Name(), err)
 	}
 	defer disk.Close()
-	if err := s.noteTarget(place, target); err != nil {
+	if err := s.recordTarget(folder, target); err != nil {
 		return err
 	}
 	if record.Block {
-		return s.publishDevice(spec, disk, place, *record, target)
+		return s.publishDevice(spec, disk, folder, *record, target)
 	}
 	return mounting.PublishStaged(s.Mounter, spec, staging, target)
 }
 
-// noteTarget notes that a disk is about to be mounted at a path, unless something else is.
-func (s *Driver) noteTarget(place stagedPlace, target string) error {
+// recordTarget records a path at which a disk is about to be mounted, unless something is mounted
+// there.
+func (s *Driver) recordTarget(folder stagedFolder, target string) error {
 	table, err := s.Mounter.Table()
-	if err != nil || table.IsMountPoint(target) || slices.Contains(place.Targets, target) {
+	if err != nil || table.IsMountPoint(target) || slices.Contains(folder.Targets, target) {
 		return err
 	}
-	place.Targets = append(slices.Clone(place.Targets), target)
-	return place.write(place.stagedFile(), place.stagedDisk)
+	folder.Targets = append(slices.Clone(folder.Targets), target)
+	return folder.write(folder.stagedFile(), folder.stagedDisk)
 }
 
-func (s *Driver) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, place stagedPlace, record diskRecord, target string) error {
+func (s *Driver) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, folder stagedFolder, record diskRecord, target string) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}
-	if !table.IsMountPoint(place.node) {
-		return fmt.Errorf("publishing volume %s: its device isn't staged at %s: %w", spec.Name(), place.Staging, volumes.ErrNotStaged)
+	if !table.IsMountPoint(folder.node) {
+		return fmt.Errorf("publishing volume %s: its device isn't staged at %s: %w", spec.Name(), folder.Staging, volumes.ErrNotStaged)
 	}
 	node, err := os.OpenFile(disk.Path(), mounting.OpenOnly, 0)
 	if err != nil {
 		return err
 	}
 	defer node.Close()
-	users, err := s.usersOf(place, disk)
+	users, err := s.usersOf(folder, disk)
 	if err != nil {
 		return err
 	}
@@ -72,20 +73,20 @@ func (s *Driver) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, place st
 	if err := volumes.BindFileExactly(s.Mounter, node, target, access); err != nil {
 		return err
 	}
-	return s.protect(place, record, disk)
+	return s.protect(folder, record, disk)
 }
 
-// protect keeps a device from being written while no pod that has it may.
-func (s *Driver) protect(place stagedPlace, record diskRecord, disk *clouddisk.Disk) error {
-	users, err := s.usersOf(place, disk)
+// protect makes a device read-only while no pod that has it may write it.
+func (s *Driver) protect(folder stagedFolder, record diskRecord, disk *clouddisk.Disk) error {
+	users, err := s.usersOf(folder, disk)
 	if err != nil {
 		return err
 	}
 	return protectDisk(disk, record, users)
 }
 
-// protectDisk keeps a device from being written while no pod that has it may, as far as the
-// attachment lets it be written at all. Of a file system, the mount says so.
+// protectDisk makes a device read-only while no pod that has it may write it, unless the
+// attachment is read-only anyway. For a file system, the mount does so.
 func protectDisk(disk *clouddisk.Disk, record diskRecord, users []mount.Point) error {
 	if record.ForReaders || !record.Block {
 		return nil
@@ -94,8 +95,8 @@ func protectDisk(disk *clouddisk.Disk, record diskRecord, users []mount.Point) e
 	return disk.SetReadOnly(len(users) > 0 && !writes)
 }
 
-// usersOf is where a disk, or the file system on it, is mounted but where it is staged.
-func (s *Driver) usersOf(place stagedPlace, disk *clouddisk.Disk) ([]mount.Point, error) {
+// usersOf returns where a disk, or its file system, is mounted, apart from the staging path.
+func (s *Driver) usersOf(folder stagedFolder, disk *clouddisk.Disk) ([]mount.Point, error) {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return nil, err
@@ -107,6 +108,6 @@ func (s *Driver) usersOf(place stagedPlace, disk *clouddisk.Disk) ([]mount.Point
 	defer node.Close()
 	shown, err := mount.Visible(node)
 	return slices.DeleteFunc(append(table.Shows(disk.Device(), "/"), shown...), func(point mount.Point) bool {
-		return point.Path == place.system || point.Path == place.node
+		return point.Path == folder.system || point.Path == folder.node
 	}), err
 }

@@ -16,25 +16,26 @@ func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) e
 	if err != nil {
 		return err
 	}
-	// From the mount on, that keeps the disk.
+	// Once the disk is mounted, the mount keeps it open.
 	defer disk.Close()
 	record := recordOf(spec, disk)
-	place, err := s.note(stagedDisk{Handle: spec.Name(), Staging: staging}, record)
+	folder, err := s.recordStaged(stagedDisk{Handle: spec.Name(), Staging: staging}, record)
 	if err != nil {
 		return err
 	}
 	if record.Block {
-		return s.stageDevice(disk, place, record)
+		return s.stageDevice(disk, folder, record)
 	}
-	if err := s.mountDisk(ctx, disk, spec, place.diskFolder); err != nil {
+	if err := s.mountDisk(ctx, disk, spec, folder.diskFolder); err != nil {
 		return err
 	}
 	return mounting.CheckStagedAs(s.Mounter, mounting.SystemAccess(spec.PersistentVolume), staging)
 }
 
-// stageDevice shows a disk's device in the staging directory, so that its number is kept.
-func (s *Driver) stageDevice(disk *clouddisk.Disk, place stagedPlace, record diskRecord) error {
-	if err := s.refuseReadOnly(disk, place.diskFolder, record); err != nil {
+// stageDevice binds a disk's device in the staging directory, so that the kernel keeps its
+// number.
+func (s *Driver) stageDevice(disk *clouddisk.Disk, folder stagedFolder, record diskRecord) error {
+	if err := s.refuseReadOnly(disk, folder.diskFolder, record); err != nil {
 		return err
 	}
 	node, err := os.OpenFile(disk.Path(), mounting.OpenOnly, 0)
@@ -42,14 +43,14 @@ func (s *Driver) stageDevice(disk *clouddisk.Disk, place stagedPlace, record dis
 		return err
 	}
 	defer node.Close()
-	return volumes.BindFileExactly(s.Mounter, node, place.node, mount.ReadWrite)
+	return volumes.BindFileExactly(s.Mounter, node, folder.node, mount.ReadWrite)
 }
 
-// refuseReadOnly refuses a disk that can't be written and is to be. Once it is staged, the
-// driver itself may have made it read-only.
-func (s *Driver) refuseReadOnly(disk *clouddisk.Disk, place diskFolder, record diskRecord) error {
+// refuseReadOnly refuses a disk that is to be written and can't be. It skips a staged one: the
+// driver itself may have made that read-only.
+func (s *Driver) refuseReadOnly(disk *clouddisk.Disk, folder diskFolder, record diskRecord) error {
 	table, err := s.Mounter.Table()
-	if err != nil || record.ForReaders || table.IsMountPoint(place.node) {
+	if err != nil || record.ForReaders || table.IsMountPoint(folder.node) {
 		return err
 	}
 	readOnly, err := disk.IsReadOnly()

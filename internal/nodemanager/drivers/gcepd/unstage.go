@@ -12,10 +12,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Unpublish takes a disk away from a pod. What is in use stays, unless the disk is gone:
+// Unpublish unmounts a disk from a pod. A mount that is in use stays, unless the disk is gone:
 // then nothing can be written to it any more.
 func (s *Driver) Unpublish(_ context.Context, handle, target string) error {
-	place, record, err := s.find(handle)
+	folder, record, err := s.find(handle)
 	if err != nil {
 		return err
 	}
@@ -30,15 +30,15 @@ func (s *Driver) Unpublish(_ context.Context, handle, target string) error {
 		return err
 	}
 	if disk != nil && record.Block {
-		if err := s.protect(place, *record, disk); err != nil {
+		if err := s.protect(folder, *record, disk); err != nil {
 			return err
 		}
 	}
-	if err := volumes.RemovePoint(target); err != nil || !slices.Contains(place.Targets, target) {
+	if err := volumes.RemovePoint(target); err != nil || !slices.Contains(folder.Targets, target) {
 		return err
 	}
-	place.Targets = slices.DeleteFunc(slices.Clone(place.Targets), func(each string) bool { return each == target })
-	return place.write(place.stagedFile(), place.stagedDisk)
+	folder.Targets = slices.DeleteFunc(slices.Clone(folder.Targets), func(each string) bool { return each == target })
+	return folder.write(folder.stagedFile(), folder.stagedDisk)
 }
 
 // diskOf opens the disk of a record; nil if it is gone, or there is no record.
@@ -53,8 +53,8 @@ func (s *Driver) diskOf(record *diskRecord) (*clouddisk.Disk, error) {
 	return disk, err
 }
 
-// unmountBelow unmounts all at a path or below it, and detaches what is in use of a disk
-// that is gone.
+// unmountBelow unmounts all at a path and below it. If the disk is gone, it detaches what is in
+// use.
 func (s *Driver) unmountBelow(path string, gone bool) error {
 	err := mount.UnmountBelow(s.Mounter, path)
 	if err == nil || !gone {
@@ -63,19 +63,19 @@ func (s *Driver) unmountBelow(path string, gone bool) error {
 	return mount.UnmountBelow(mounting.Detaching{Mounter: s.Mounter}, path)
 }
 
-// Unstage takes away all that Stage made: it is a success when nobody has the disk any
-// more, in whatever mount namespace.
+// Unstage removes all that Stage made. It succeeds when the disk is mounted in no mount namespace
+// any more.
 func (s *Driver) Unstage(ctx context.Context, handle, staging string) error {
-	place, record, err := s.find(handle)
+	folder, record, err := s.find(handle)
 	if err != nil {
 		return err
 	}
-	elsewhere := place.Staging != "" && place.Staging != staging
+	elsewhere := folder.Staging != "" && folder.Staging != staging
 	if record == nil || elsewhere {
 		err = s.clear(staging)
 	} else {
-		place = placeOf(place.dir, stagedDisk{Handle: handle, Staging: staging, Targets: place.Targets})
-		err = s.removeStaged(ctx, place, *record)
+		folder = folderOf(folder.dir, stagedDisk{Handle: handle, Staging: staging, Targets: folder.Targets})
+		err = s.removeStaged(ctx, folder, *record)
 	}
 	if err != nil {
 		return fmt.Errorf("unstaging volume %s: %w", handle, err)
@@ -83,42 +83,43 @@ func (s *Driver) Unstage(ctx context.Context, handle, staging string) error {
 	if elsewhere {
 		return nil
 	}
-	return place.forget(place.stagedFile())
+	return folder.forget(folder.stagedFile())
 }
 
-// clear unmounts what is at a staging path that nothing is known of.
+// clear unmounts what is at a staging path that has no record.
 func (s *Driver) clear(staging string) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}
-	place := placeOf("", stagedDisk{Staging: staging})
+	folder := folderOf("", stagedDisk{Staging: staging})
 	if staged, mounted := table.At(staging); mounted {
 		if err := mounting.RefuseUsed(table, staged); err != nil {
 			return err
 		}
 		return mount.UnmountBelow(s.Mounter, staging)
 	}
-	return volumes.UnbindFile(s.Mounter, place.node)
+	return volumes.UnbindFile(s.Mounter, folder.node)
 }
 
 // removeStaged unmounts a disk that no pod has any more, and proves that nothing of it is left.
-func (s *Driver) removeStaged(ctx context.Context, place stagedPlace, record diskRecord) error {
+func (s *Driver) removeStaged(ctx context.Context, folder stagedFolder, record diskRecord) error {
 	disk, err := s.diskOf(&record)
 	if err != nil {
 		return err
 	}
-	users, err := s.leftOf(stagedPlace{stagedDisk: place.stagedDisk}, record)
+	users, err := s.leftOf(stagedFolder{stagedDisk: folder.stagedDisk}, record)
 	if disk != nil {
 		defer disk.Close()
-		users, err = s.usersOf(place, disk)
+		users, err = s.usersOf(folder, disk)
 	}
 	if err == nil && len(users) > 0 {
 		err = fmt.Errorf("%w: the disk is mounted at %s", volumes.ErrInUse, users[0].Path)
 	}
 	if err == nil && disk != nil {
-		// No half-made file system leaves this node: nobody else knows that it isn't data.
-		_, err = s.finishHalf(ctx, disk, place.diskFolder)
+		// A half-made file system must not leave this node: no other node knows that it isn't
+		// data.
+		_, err = s.finishHalf(ctx, disk, folder.diskFolder)
 	}
 	if err == nil && disk != nil {
 		err = protectDisk(disk, record, nil)
@@ -126,7 +127,7 @@ func (s *Driver) removeStaged(ctx context.Context, place stagedPlace, record dis
 	if err != nil {
 		return err
 	}
-	if err := s.unmountBelow(place.Staging, disk == nil); err != nil {
+	if err := s.unmountBelow(folder.Staging, disk == nil); err != nil {
 		return err
 	}
 	if disk != nil {
@@ -134,15 +135,15 @@ func (s *Driver) removeStaged(ctx context.Context, place stagedPlace, record dis
 			return err
 		}
 	}
-	return volumes.RemovePoint(place.node)
+	return volumes.RemovePoint(folder.node)
 }
 
-// refuseTaken is an error if a disk is mounted where the agent doesn't see it.
+// refuseTaken returns an error if a disk is mounted where the agent doesn't see it.
 func refuseTaken(disk *clouddisk.Disk) error {
 	taken, err := disk.IsTaken()
 	if err == nil && taken {
-		err = fmt.Errorf("the volume's disk %s is still mounted, in a place or a mount namespace that isn't the agent's: "+
-			"it isn't let go before it is unmounted there: %w", disk.Path(), mount.ErrMounted)
+		err = fmt.Errorf("the volume's disk %s is still mounted elsewhere, or in a mount namespace that isn't the agent's: "+
+			"unmount it there, and the node releases it: %w", disk.Path(), mount.ErrMounted)
 	}
 	return err
 }

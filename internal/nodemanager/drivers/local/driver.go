@@ -1,10 +1,10 @@
-// Package local is the node side of the driver of local volumes, which are directories and
-// images of the node. Package csi calls it for a kubelet, and the volume type for csi volumes on
-// a node without one.
+// Package local implements the node side of the driver for local volumes, which are directories
+// and images of the node. Package csi calls it for a kubelet. On a node without one, the volume
+// type for csi volumes does.
 //
-// A directory is bound at the staging path, the file system of an image is mounted there from a
-// loop device, and each is bound for each pod. It makes and removes no volume, and never formats
-// an image.
+// Stage binds a directory at the staging path, or mounts the file system of an image there from a
+// loop device. Publish binds that for each pod. The driver creates and deletes no volume, and
+// never formats an image.
 package local
 
 import (
@@ -22,29 +22,28 @@ import (
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// Driver is the local driver: a directory is bound at
-// the staging path, and the file system in an image mounted there. Of an image that pods
-// see as a device, the staging path is a place that has the note which image it is; its
-// loop device stays until it is unstaged.
+// Driver implements drivers.Driver for local volumes. It binds a directory at the staging path,
+// and mounts the file system of an image there. For an image that pods see as a device, the
+// staging path is an ImageFolder; the loop device stays until Unstage.
 type Driver struct {
 	local   Volumes
 	images  *images
 	records volumes.Records[stagedLocal]
 }
 
-// stagedLocal is which volume is staged, and where. It is written before anything is made,
-// and removed when nothing of it is left.
+// stagedLocal records which volume is staged, and where. The driver writes it before it makes
+// anything, and removes it when nothing of the volume is left.
 type stagedLocal struct {
 	// Path is the volume's directory, and Staging the kubelet's.
 	Path    string `json:"path"`
 	Staging string `json:"staging"`
-	// Image is set for one that is an image, and Block if pods see that as a device.
+	// Image: the volume is an image. Block: pods see that as a device.
 	Image bool `json:"image,omitempty"`
 	Block bool `json:"block,omitempty"`
 }
 
-// New returns what serves the kubelet's calls. Its records lie in a folder of
-// the agent's own, which is made if it doesn't exist.
+// New returns the driver. Its records lie in folder, which is the agent's own; New makes it if it
+// doesn't exist.
 func New(mounter mount.Mounter, systems filesystem.FileSystems, local Volumes, folder string) (*Driver, error) {
 	records, err := volumes.NewRecords[stagedLocal](folder)
 	if err != nil {
@@ -53,14 +52,14 @@ func New(mounter mount.Mounter, systems filesystem.FileSystems, local Volumes, f
 	return &Driver{local: local, images: &images{mounter: mounter, systems: systems}, records: records}, nil
 }
 
-// WithOwner has file systems mounted with the SELinux labels of their pods, where the caller
-// says which pod it is. It comes before the first call.
+// WithOwner has file systems mounted with the SELinux labels of their pods, if the caller says
+// which pod it is. Call it before any other method.
 func (s *Driver) WithOwner(owner ownership.Owner) *Driver {
 	s.images.owner = owner
 	return s
 }
 
-// Name is the driver's.
+// Name returns the driver's name.
 func (*Driver) Name() string { return stowagev1alpha1.LocalDriver }
 
 // Stage makes a volume usable on the node.
@@ -80,11 +79,11 @@ func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) e
 	}
 	path := volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute]
 	record := stagedLocal{Path: path, Staging: staging, Image: !info.IsDir(), Block: spec.IsBlock()}
-	// First, so that nothing is noted of what is refused.
+	// First, so that no record is left of what is refused.
 	if err := s.refuseOther(source, record); err != nil {
 		return err
 	}
-	if err := s.note(spec.Name(), record); err != nil {
+	if err := s.recordStaged(spec.Name(), record); err != nil {
 		return err
 	}
 	switch {
@@ -99,9 +98,9 @@ func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) e
 	return mounting.CheckStagedAs(s.images.mounter, mounting.SystemAccess(spec.PersistentVolume), staging)
 }
 
-// note remembers where a volume is staged, unless something is shown of it elsewhere, or
-// it is a device there and is to be none, or the other way round.
-func (s *Driver) note(handle string, wanted stagedLocal) error {
+// recordStaged records where a volume is staged. It refuses a volume that is mounted elsewhere,
+// or is a device there and is to be a file system, or the other way round.
+func (s *Driver) recordStaged(handle string, wanted stagedLocal) error {
 	earlier, err := s.records.Find(handle)
 	if err != nil || earlier != nil && *earlier == wanted {
 		return err
@@ -118,14 +117,14 @@ func (s *Driver) note(handle string, wanted stagedLocal) error {
 	return s.records.Write(handle, wanted)
 }
 
-// refuseOther is volumes.ErrOtherVolume if something else is at the staging path: another
-// volume, or a device where a file system is to be, or the other way round.
+// refuseOther returns volumes.ErrOtherVolume if something else is at the staging path: another
+// volume, or a device instead of a file system, or vice versa.
 func (s *Driver) refuseOther(source *os.File, wanted stagedLocal) error {
 	table, err := s.images.mounter.Table()
 	if err != nil {
 		return err
 	}
-	at, otherwise := wanted.Staging, Place(wanted.Staging).image()
+	at, otherwise := wanted.Staging, ImageFolder(wanted.Staging).image()
 	if wanted.Block {
 		at, otherwise = otherwise, at
 	}
@@ -139,7 +138,7 @@ func (s *Driver) refuseOther(source *os.File, wanted stagedLocal) error {
 	return err
 }
 
-// isShownBy says whether a mount is of the volume's directory, or image.
+// isShownBy reports whether a mount is of the volume's directory, or image.
 func (r stagedLocal) isShownBy(point mount.Point, source *os.File) (bool, error) {
 	if r.Image && !r.Block {
 		loop, err := loopdev.LoopAt(point.Device)
@@ -157,15 +156,16 @@ func (r stagedLocal) isShownBy(point mount.Point, source *os.File) (bool, error)
 	return err == nil && os.SameFile(wanted, there), err
 }
 
-// stageDirectory shows a directory at the staging path, unless it is being copied: who
-// copies one says so first, and then looks who sees it.
+// stageDirectory binds a directory at the staging path, unless it is being copied. A copy
+// announces itself before it checks where the directory is mounted: either the copy or
+// stageDirectory sees the other.
 func (s *Driver) stageDirectory(source *os.File, spec volumes.Spec, staging string) error {
 	mounter := s.images.mounter
 	table, err := mounter.Table()
 	if err != nil {
 		return err
 	}
-	// One that was staged before may have pods, and nobody can have begun to copy it.
+	// A directory that was staged before may have pods, and no copy of it can have begun.
 	before := table.IsMountPoint(staging)
 	access := mount.ReadWrite
 	if mounting.IsForReadersOnly(spec.PersistentVolume) {
@@ -181,10 +181,10 @@ func (s *Driver) stageDirectory(source *os.File, spec volumes.Spec, staging stri
 	return err
 }
 
-// stageDevice notes which image the staging path is the place of, and gives it its loop
-// device.
+// stageDevice binds the image in the staging path, which says which image it is, and attaches a
+// loop device to it.
 func (s *Driver) stageDevice(ctx context.Context, image *os.File, staging string) error {
-	if err := volumes.BindFileExactly(s.images.mounter, image, Place(staging).image(), mount.ReadWrite); err != nil {
+	if err := volumes.BindFileExactly(s.images.mounter, image, ImageFolder(staging).image(), mount.ReadWrite); err != nil {
 		return err
 	}
 	loop, err := loopdev.Attach(ctx, image, loopdev.ForBlock)
@@ -199,18 +199,18 @@ func (s *Driver) Publish(ctx context.Context, spec volumes.Spec, staging, target
 	if !spec.IsBlock() {
 		return mounting.PublishStaged(s.images.mounter, spec, staging, target)
 	}
-	image, err := s.noted(staging)
+	image, err := s.openStaged(staging)
 	if err != nil {
 		return err
 	}
 	if image == nil {
-		return fmt.Errorf("publishing volume %s: no image is noted at %s: %w", spec.Name(), staging, volumes.ErrNotStaged)
+		return fmt.Errorf("publishing volume %s: no image is staged at %s: %w", spec.Name(), staging, volumes.ErrNotStaged)
 	}
 	defer image.Close()
 	if err := s.refuseSecondPod(spec, image, target); err != nil {
 		return err
 	}
-	return s.images.bindDevice(ctx, image, Place(staging), target, mounting.DeviceAccess(spec))
+	return s.images.bindDevice(ctx, image, ImageFolder(staging), target, mounting.DeviceAccess(spec))
 }
 
 func (s *Driver) refuseSecondPod(spec volumes.Spec, image *os.File, target string) error {
@@ -230,25 +230,25 @@ func (s *Driver) refuseSecondPod(spec volumes.Spec, image *os.File, target strin
 	return mounting.RefuseSecondPod(spec, table.IsMountPoint(target), users)
 }
 
-// noted opens the image that a staging path is the place of; nil if it is of none.
-func (s *Driver) noted(staging string) (*os.File, error) {
+// openStaged opens the image that is bound in a staging path; nil if none is.
+func (s *Driver) openStaged(staging string) (*os.File, error) {
 	table, err := s.images.mounter.Table()
-	if err != nil || !table.IsMountPoint(Place(staging).image()) {
+	if err != nil || !table.IsMountPoint(ImageFolder(staging).image()) {
 		return nil, err
 	}
-	return Place(staging).noted()
+	return ImageFolder(staging).open()
 }
 
-// Unpublish takes a volume away from a pod. A device may have to be kept from being
-// written from then on.
+// Unpublish unmounts a volume from a pod. A device becomes read-only if no other pod may write
+// it.
 func (s *Driver) Unpublish(_ context.Context, handle, target string) error {
 	if err := mount.UnmountBelow(s.images.mounter, target); err != nil {
 		return err
 	}
-	// Before target goes, which is what has this called again.
+	// Before target goes: without it, the caller doesn't try again.
 	record, err := s.records.Find(handle)
 	if err == nil && record != nil && record.Block {
-		err = s.protect(Place(record.Staging))
+		err = s.protect(ImageFolder(record.Staging))
 	}
 	if err != nil {
 		return err
@@ -256,13 +256,13 @@ func (s *Driver) Unpublish(_ context.Context, handle, target string) error {
 	return volumes.RemovePoint(target)
 }
 
-func (s *Driver) protect(place Place) error {
-	loop, err := find(place)
+func (s *Driver) protect(folder ImageFolder) error {
+	loop, err := find(folder)
 	if loop == nil || err != nil {
 		return err
 	}
 	defer loop.Close()
-	users, err := s.images.usersOf(place.mount(), loop)
+	users, err := s.images.usersOf(folder.mount(), loop)
 	if err != nil {
 		return err
 	}

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// earlierDir is the folder of the agent's in which agents of the layout before had
-	// images for all pods of the node.
+	// earlierDir is the folder in which agents of the previous layout had images for all pods
+	// of the node.
 	earlierDir = "images"
-	// EarlierGiven is the folder of a volume's directory in which they had the volume
-	// mounted while they gave it to the group of the pod.
-	EarlierGiven = "given"
+	// EarlierFSGroup is the folder of a volume's directory in which they had the volume
+	// mounted while they applied the pod's fsGroup.
+	EarlierFSGroup = "given"
 )
 
-// Earlier is what agents of the layout before left of images, and pods may use still:
-// <folder>/<volume>/image is a mount of the image, which notes which one it is, and
-// <folder>/<volume>/mount one of its file system. Nothing is added to it. It goes when the
-// volume is staged, or when its last pod goes.
+// Earlier finds what agents of the previous layout left of images, which pods may still use. In
+// <folder>/<volume>, image is a mount of the image, which says which one it is, and mount is one
+// of its file system. Nothing adds to it. It goes when the volume is staged, or when its last pod
+// goes.
 type Earlier struct {
 	images *images
 	folder string
 }
 
-// NewEarlier returns what is left in the agent's folder root.
+// NewEarlier returns an Earlier for the agent's folder root.
 func NewEarlier(mounter mount.Mounter, root string) *Earlier {
 	return &Earlier{images: &images{mounter: mounter}, folder: filepath.Join(root, earlierDir)}
 }
@@ -46,43 +46,43 @@ func (e *Earlier) RemoveFolder() error {
 	return nil
 }
 
-func (e *Earlier) at(volume string) Place { return Place(filepath.Join(e.folder, volume)) }
+func (e *Earlier) at(volume string) ImageFolder { return ImageFolder(filepath.Join(e.folder, volume)) }
 
-// places are all that is left.
-func (e *Earlier) places() ([]Place, error) {
+// folders lists what is left.
+func (e *Earlier) folders() ([]ImageFolder, error) {
 	entries, err := os.ReadDir(e.folder)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("listing what agents of an earlier version left: %w", err)
 	}
-	places := make([]Place, 0, len(entries))
+	folders := make([]ImageFolder, 0, len(entries))
 	for _, entry := range entries {
-		places = append(places, e.at(entry.Name()))
+		folders = append(folders, e.at(entry.Name()))
 	}
-	return places, nil
+	return folders, nil
 }
 
-// HandleOf is the handle of the volume that is noted for a volume object, the last folder of
-// its path; "" if none is.
+// HandleOf returns the handle that the previous layout recorded for a volume object: the last
+// folder of the image's path; "" if there is none.
 func (e *Earlier) HandleOf(volume string) (string, error) {
 	table, err := e.images.mounter.Table()
 	if err != nil {
 		return "", err
 	}
-	noted, mounted := table.At(e.at(volume).image())
+	image, mounted := table.At(e.at(volume).image())
 	if !mounted {
 		return "", nil
 	}
-	return filepath.Base(filepath.Dir(noted.Root)), nil
+	return filepath.Base(filepath.Dir(image.Root)), nil
 }
 
-// HandOver takes away what is left of the image that is staged at a path. Pods keep what
-// they see, which shows the same.
+// HandOver removes what is left of the image that is staged at a path. Pods keep their mounts,
+// which show the same data.
 func (e *Earlier) HandOver(staging string) error {
-	places, err := e.places()
+	folders, err := e.folders()
 	if err != nil {
 		return err
 	}
-	for _, each := range places {
+	for _, each := range folders {
 		if err := e.handOverOne(each, staging); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (e *Earlier) HandOver(staging string) error {
 	return nil
 }
 
-func (e *Earlier) handOverOne(at Place, staging string) error {
+func (e *Earlier) handOverOne(at ImageFolder, staging string) error {
 	table, err := e.images.mounter.Table()
 	if err != nil {
 		return err
@@ -102,7 +102,8 @@ func (e *Earlier) handOverOne(at Place, staging string) error {
 	return e.remove(at)
 }
 
-// IsLeft says whether a volume that is staged at a path has a place still.
+// IsLeft reports whether a volume that is staged at a path has a folder of the previous layout
+// that HandOver would remove.
 func (e *Earlier) IsLeft(table mount.Table, volume, staging string) (bool, error) {
 	at := e.at(volume)
 	if there, err := volumes.IsThere(string(at)); err != nil || !there {
@@ -111,9 +112,9 @@ func (e *Earlier) IsLeft(table mount.Table, volume, staging string) (bool, error
 	return at.isNeedless(table, staging)
 }
 
-// isNeedless says whether a place can go: its image is staged at a path, or nothing is mounted
-// in it.
-func (p Place) isNeedless(table mount.Table, staging string) (bool, error) {
+// isNeedless reports whether a folder can go: its image is staged at a path, or nothing is
+// mounted in the folder.
+func (p ImageFolder) isNeedless(table mount.Table, staging string) (bool, error) {
 	if len(table.Below(string(p))) == 0 {
 		return true, nil
 	}
@@ -124,15 +125,15 @@ func (p Place) isNeedless(table mount.Table, staging string) (bool, error) {
 	return p.isStagedAt(table, staging)
 }
 
-// isStagedAt says whether the image that is noted at a place is staged at a path.
-func (p Place) isStagedAt(table mount.Table, staging string) (bool, error) {
-	image, err := p.noted()
+// isStagedAt reports whether the image that is bound in a folder is staged at a path.
+func (p ImageFolder) isStagedAt(table mount.Table, staging string) (bool, error) {
+	image, err := p.open()
 	if image == nil || err != nil {
 		return false, err
 	}
 	defer image.Close()
-	if table.IsMountPoint(Place(staging).image()) {
-		return isSameFile(image, Place(staging).image())
+	if table.IsMountPoint(ImageFolder(staging).image()) {
+		return isSameFile(image, ImageFolder(staging).image())
 	}
 	staged, mounted := table.At(staging)
 	if !mounted {
@@ -155,7 +156,7 @@ func isSameFile(file *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(info, there), err
 }
 
-// Unstage takes away what is left of a volume, unless a pod of the node has it.
+// Unstage removes what is left of a volume, unless a pod of the node has it.
 func (e *Earlier) Unstage(ctx context.Context, volume string) error {
 	if volume == "" {
 		return nil
@@ -187,8 +188,8 @@ func (e *Earlier) Unstage(ctx context.Context, volume string) error {
 	return e.remove(at)
 }
 
-// remove removes a place. The note goes last: it leads to the rest.
-func (e *Earlier) remove(at Place) error {
+// remove removes a folder. The bound image goes last: it leads to the rest.
+func (e *Earlier) remove(at ImageFolder) error {
 	mounter := e.images.mounter
 	if err := mount.UnmountBelow(mounter, at.mount()); err != nil {
 		return err
@@ -205,9 +206,9 @@ func (e *Earlier) remove(at Place) error {
 	return e.RemoveFolder()
 }
 
-// IsShownAt says whether a path is a loop device of the image that is noted here. Other
-// devices, which may be gone, aren't opened.
-func (p Place) IsShownAt(target string) (bool, error) {
+// IsShownAt reports whether the file at a path is a loop device of the image that is bound here.
+// It opens no other device: that may be gone.
+func (p ImageFolder) IsShownAt(target string) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(target, &stat); err != nil {
 		return false, &os.PathError{Op: "looking at", Path: target, Err: err}
@@ -217,7 +218,7 @@ func (p Place) IsShownAt(target string) (bool, error) {
 		return false, nil
 	}
 	err := p.checkDevice(target)
-	if errors.Is(err, errTakenAway) {
+	if errors.Is(err, errLoopDetached) {
 		return false, nil
 	}
 	return err == nil, err

@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Grow makes a volume that is visible at a path as large as its image, and returns that
-// size. Of a directory there is nothing to be done: its size is what it may have now.
+// Grow makes a volume that is visible at a path as large as its image, and returns that size. A
+// directory needs no growth: Grow returns its current limit.
 func (s *Driver) Grow(ctx context.Context, handle, path string) (int64, error) {
 	record, table, err := s.findAt(handle, path)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Driver) Grow(ctx context.Context, handle, path string) (int64, error) {
 		return 0, err
 	}
 	if loop == nil {
-		return 0, fmt.Errorf("growing volume %s: %w", handle, errTakenAway)
+		return 0, fmt.Errorf("growing volume %s: %w", handle, errLoopDetached)
 	}
 	defer loop.Close()
 	if err := loop.Resize(); err != nil {
@@ -45,8 +45,8 @@ func (s *Driver) Grow(ctx context.Context, handle, path string) (int64, error) {
 	return loop.Size()
 }
 
-// sizeOf is how many bytes a directory may have: where it has a limit, the kernel tells
-// that, but for what is less than a block.
+// sizeOf returns how many bytes a directory may have. If it has a limit, statfs reports that,
+// rounded down to whole blocks.
 func sizeOf(path string) (int64, error) {
 	var system unix.Statfs_t
 	if err := unix.Statfs(path, &system); err != nil {
@@ -55,8 +55,8 @@ func sizeOf(path string) (int64, error) {
 	return int64(system.Blocks+1)*system.Bsize - 1, nil
 }
 
-// findAt finds what is known of a volume that is visible at a path, or anywhere if none is
-// given; volumes.ErrNotFound if it isn't there.
+// findAt reads the record of a volume that is visible at a path, or staged if the path is empty;
+// volumes.ErrNotFound if it isn't there.
 func (s *Driver) findAt(handle, path string) (*stagedLocal, mount.Table, error) {
 	record, err := s.records.Find(handle)
 	if err != nil {
@@ -72,12 +72,12 @@ func (s *Driver) findAt(handle, path string) (*stagedLocal, mount.Table, error) 
 	return record, table, nil
 }
 
-// isAt says whether the volume is staged, and is visible at a path, if one is given. What
-// a device is, is told by checkDevice.
+// isAt reports whether the volume is staged, and visible at a path unless that is empty. It
+// doesn't check which image a device shows: checkDevice does.
 func (r stagedLocal) isAt(table mount.Table, path string) bool {
 	if r.Block {
-		noted := table.IsMountPoint(Place(r.Staging).image())
-		return noted && (path == "" || path == r.Staging || table.IsMountPoint(path))
+		staged := table.IsMountPoint(ImageFolder(r.Staging).image())
+		return staged && (path == "" || path == r.Staging || table.IsMountPoint(path))
 	}
 	staged, mounted := table.At(r.Staging)
 	if path == "" || !mounted {
@@ -87,14 +87,14 @@ func (r stagedLocal) isAt(table mount.Table, path string) bool {
 	return there && seen.Device == staged.Device && seen.Root == staged.Root
 }
 
-// Check is why a volume that is visible at a path is abnormal.
+// Check returns why a volume that is visible at a path is abnormal.
 func (s *Driver) Check(_ context.Context, handle, path string) error {
 	record, table, err := s.findAt(handle, path)
 	if err != nil {
 		return fmt.Errorf("checking volume %s: %w", handle, err)
 	}
 	if record.Block {
-		return s.checkDevice(table, Place(record.Staging), path)
+		return s.checkDevice(table, ImageFolder(record.Staging), path)
 	}
 	staged, _ := table.At(record.Staging)
 	switch {
@@ -108,9 +108,9 @@ func (s *Driver) Check(_ context.Context, handle, path string) error {
 	return s.checkImage(record.Path, staged.Device)
 }
 
-// checkDevice is an error if the image of a device was removed, or a pod's device shows
+// checkDevice returns an error if the image of a device was removed, or a pod's device shows
 // something else.
-func (s *Driver) checkDevice(table mount.Table, at Place, path string) error {
+func (s *Driver) checkDevice(table mount.Table, at ImageFolder, path string) error {
 	if err := at.check(table); err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (s *Driver) checkDevice(table mount.Table, at Place, path string) error {
 	return at.checkDevice(path)
 }
 
-// checkImage is an error if what a file system is mounted from isn't the image any more
-// that the volume's directory has.
+// checkImage returns an error if a file system is mounted from a file that isn't the image in the
+// volume's directory any more.
 func (s *Driver) checkImage(path, number string) error {
 	image, err := s.local.openImage(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -136,7 +136,7 @@ func (s *Driver) checkImage(path, number string) error {
 		return err
 	}
 	if loop == nil {
-		return errTakenAway
+		return errLoopDetached
 	}
 	defer loop.Close()
 	shows, err := loopdev.IsBackedBy(loop.Path(), image)

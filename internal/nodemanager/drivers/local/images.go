@@ -18,9 +18,9 @@ type images struct {
 	owner   ownership.Owner
 }
 
-// find finds the loop device of the image that is noted at a place; nil if it has none.
-func find(place Place) (*loopdev.Loop, error) {
-	image, err := place.noted()
+// find finds the loop device of the image that is bound in a folder; nil if it has none.
+func find(folder ImageFolder) (*loopdev.Loop, error) {
+	image, err := folder.open()
 	if image == nil || err != nil {
 		return nil, err
 	}
@@ -28,7 +28,8 @@ func find(place Place) (*loopdev.Loop, error) {
 	return loopdev.Find(image)
 }
 
-// detach takes a loop device away, if there is one.
+// detach detaches a loop device, if there is one, and makes it writable: the next image that gets
+// it must not find it read-only.
 func detach(ctx context.Context, loop *loopdev.Loop) error {
 	if loop == nil {
 		return nil
@@ -39,7 +40,7 @@ func detach(ctx context.Context, loop *loopdev.Loop) error {
 	return loop.Detach(ctx)
 }
 
-// usersOf is where a device, or the file system on it, is mounted but where it is staged.
+// usersOf returns where a device, or its file system, is mounted, apart from the staging path.
 func (i *images) usersOf(staged string, loop *loopdev.Loop) ([]mount.Point, error) {
 	table, err := i.mounter.Table()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// bindDevice makes the device of an image, which is noted at a place, visible at target.
-func (i *images) bindDevice(ctx context.Context, image *os.File, place Place, target string, access mount.Access) error {
+// bindDevice binds the loop device of an image at target.
+func (i *images) bindDevice(ctx context.Context, image *os.File, folder ImageFolder, target string, access mount.Access) error {
 	loop, err := loopdev.Attach(ctx, image, loopdev.ForBlock)
 	if err != nil {
 		return err
@@ -26,15 +26,15 @@ func (i *images) bindDevice(ctx context.Context, image *os.File, place Place, ta
 	if err := volumes.BindFileExactly(i.mounter, node, target, access); err != nil {
 		return err
 	}
-	users, err := i.usersOf(place.mount(), loop)
+	users, err := i.usersOf(folder.mount(), loop)
 	if err != nil {
 		return err
 	}
 	return protect(loop, users)
 }
 
-// protect keeps a device from being written while no pod that has it may. It is one
-// for all pods: beside a pod that writes, another one that only reads could, too.
+// protect makes a device read-only while no pod that has it may write it. All pods share one
+// device: beside a pod that writes, a pod that only reads could write, too.
 func protect(loop *loopdev.Loop, users []mount.Point) error {
 	writes := slices.ContainsFunc(users, func(user mount.Point) bool { return user.Access == mount.ReadWrite })
 	return loop.SetReadOnly(!writes)

@@ -12,15 +12,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// stage mounts the file system in an image, unless that was done before, and makes it
-// as large as the image is: growth that no pod saw is made good here. Anything else that
-// is mounted there is ErrOtherVolume.
+// stage mounts the file system in an image, unless it is mounted already, and makes it as large
+// as the image. That makes up for growth while no pod had the volume. If anything else is mounted
+// there, the error wraps ErrOtherVolume.
 func (i *images) stage(ctx context.Context, image *os.File, spec volumes.Spec, at string) error {
 	loop, err := loopdev.Attach(ctx, image, loopdev.ForFileSystem)
 	if err != nil {
 		return err
 	}
-	// From the mount on, that keeps the device.
+	// Once the file system is mounted, the mount keeps the device attached.
 	defer loop.Close()
 	table, err := i.mounter.Table()
 	if err != nil {
@@ -37,7 +37,7 @@ func (i *images) stage(ctx context.Context, image *os.File, spec volumes.Spec, a
 	if err != nil {
 		return err
 	}
-	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
+	// fsck must not run on a file system that an earlier pod still has mounted.
 	if system.Access == mount.ReadWrite && len(table.Shows(loop.Device(), "/")) == 0 {
 		if err := mounting.Prepare(ctx, i.systems, system); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (i *images) stage(ctx context.Context, image *os.File, spec volumes.Spec, a
 	return mounting.MountSystem(ctx, i.mounter, i.systems, system, at)
 }
 
-// systemOn finds out what file system is to be mounted, and how.
+// systemOn decides which file system to mount, and how.
 func (i *images) systemOn(ctx context.Context, loop *loopdev.Loop, spec volumes.Spec) (mount.FileSystem, error) {
 	found, err := i.systems.Probe(ctx, loop.Path())
 	if err != nil {

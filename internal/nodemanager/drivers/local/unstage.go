@@ -12,8 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Unstage takes away all that Stage made: it is a success when no loop device shows the
-// image any more.
+// Unstage removes all that Stage made. It succeeds when no loop device shows the image any more.
 func (s *Driver) Unstage(ctx context.Context, handle, staging string) error {
 	record, err := s.records.Find(handle)
 	if err == nil {
@@ -59,8 +58,8 @@ func (s *Driver) removeStaged(ctx context.Context, record *stagedLocal, staging 
 	if err := detach(ctx, loop); err != nil {
 		return err
 	}
-	// The note goes after the device that it leads to.
-	return volumes.UnbindFile(mounter, Place(staging).image())
+	// The bound image leads to the device, and so goes after it.
+	return volumes.UnbindFile(mounter, ImageFolder(staging).image())
 }
 
 func (s *Driver) refuseDeviceUsed(loop *loopdev.Loop, staging string) error {
@@ -71,18 +70,18 @@ func (s *Driver) refuseDeviceUsed(loop *loopdev.Loop, staging string) error {
 	return err
 }
 
-// loopOf finds the loop device of what is staged at a path; nil if it has none. The file
-// system that is mounted leads to it, or the note, and after a crash the record alone.
+// loopOf finds the loop device of what is staged at a path; nil if it has none. The mounted file
+// system leads to it, or the bound image; after a crash, the record alone.
 func (s *Driver) loopOf(record *stagedLocal, table mount.Table, staging string) (*loopdev.Loop, error) {
 	ours := record != nil && record.Staging == staging
 	if staged, mounted := table.At(staging); mounted {
-		// A directory may lie on a loop device, too, which isn't its own.
+		// The file system that a directory is in may be on a loop device, too: that isn't the volume's.
 		if ours && !record.Image || staged.Root != "/" {
 			return nil, nil
 		}
 		return loopdev.LoopAt(staged.Device)
 	}
-	if loop, err := find(Place(staging)); loop != nil || err != nil {
+	if loop, err := find(ImageFolder(staging)); loop != nil || err != nil {
 		return loop, err
 	}
 	if !ours || !record.Image {

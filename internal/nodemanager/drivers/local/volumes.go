@@ -14,21 +14,21 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Volumes knows where the volumes of the local driver are on this node.
+// Volumes finds the volumes of the local driver on this node.
 type Volumes struct {
-	// Base is the directory of this node that all local volumes lie below.
+	// Base is the directory of this node that contains all local volumes.
 	Base string
-	// IsCopied says whether the volume in a directory is being copied to another one.
-	// Nil: none ever is.
+	// IsCopied reports whether the volume in a directory is being copied to another one. Nil:
+	// none ever is.
 	IsCopied func(directory string) bool
-	// CheckDisk says whether the volume in a directory was made on the disk that is
-	// there now. Nil: it is on whichever is there.
+	// CheckDisk returns an error unless the volume in a directory was made on the disk that is
+	// there now. Nil: any disk will do.
 	CheckDisk func(ctx context.Context, directory string) error
 }
 
-// Guards returns why no pod may have a volume now. It is called after a directory is
-// staged: a copy first says that it begins, and then looks where the directory is mounted.
-// What is copied must not change: an image is locked, and a directory can't be.
+// Guards returns why no pod may have a volume now. Call it after a directory is staged: a copy
+// announces itself before it checks where the directory is mounted. What is copied must not
+// change: an image is locked, and a directory can't be.
 func (d Volumes) Guards(volume *corev1.PersistentVolume) error {
 	if d.IsCopied != nil && d.IsCopied(volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute]) {
 		return errors.New("the volume is being copied to another one, and can be used when that is done")
@@ -36,9 +36,9 @@ func (d Volumes) Guards(volume *corev1.PersistentVolume) error {
 	return nil
 }
 
-// Open opens the top directory of a volume or, if it is one, its image. The caller closes
-// it. Volume objects can be written by others than Stowage: a path that isn't the volume's
-// own directory below the base is refused.
+// Open opens the top directory of a volume or, if it is one, its image. The caller closes it.
+// Others than Stowage can write volume objects: Open refuses a path that isn't the volume's own
+// directory below the base.
 func (d Volumes) Open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error) {
 	source := volume.Spec.CSI
 	attributes := source.VolumeAttributes

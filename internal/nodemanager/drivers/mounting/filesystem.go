@@ -18,8 +18,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// Prepare mends a file system that is mounted nowhere, and makes it as large as its device
-// if that is impossible later.
+// Prepare repairs a file system that isn't mounted anywhere. It grows it to the size of its
+// device if that is impossible once it is mounted.
 func Prepare(ctx context.Context, systems filesystem.FileSystems, system mount.FileSystem) error {
 	if err := systems.Check(ctx, system.Source, system.Type); err != nil {
 		return err
@@ -32,13 +32,13 @@ func Prepare(ctx context.Context, systems filesystem.FileSystems, system mount.F
 	return err
 }
 
-// logGrowth logs why a file system stays small. Data that a pod can't get at would be
-// worse. An event of the claim has the reason, when the growth is tried again.
+// logGrowth logs why a file system stays small. Without its data, the pod would be worse off.
+// When the growth is tried again, an event of the claim has the reason.
 func logGrowth(ctx context.Context, err error, doing string) {
 	logf.FromContext(ctx).Error(err, doing)
 }
 
-// MountSystem mounts a file system, and makes it as large as its device.
+// MountSystem mounts a file system, and grows it to the size of its device.
 func MountSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.FileSystems, system mount.FileSystem, at string) error {
 	if err := os.Mkdir(at, MountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("making the mount point: %w", err)
@@ -54,7 +54,7 @@ func MountSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.
 	return nil
 }
 
-// GrowSystem grows the file system on a device, if one is mounted.
+// GrowSystem grows the file system on a device, if it is mounted.
 func GrowSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.FileSystems, path, at string) error {
 	table, err := mounter.Table()
 	if err != nil {
@@ -71,17 +71,17 @@ func GrowSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.F
 	return err
 }
 
-// SetLabel has a file system that one pod alone can use mounted with the SELinux label of
-// that pod.
+// SetLabel has a file system that one pod alone can use mounted with the SELinux label of that
+// pod.
 func SetLabel(system *mount.FileSystem, owner ownership.Owner, spec volumes.Spec) {
 	label := owner.LabelForOne(spec.Pod, spec.Volume.Name, spec.PersistentVolume)
 	system.Settings = append(system.Settings, ownership.LabelSettings(label)...)
 }
 
-// IsForReadersOnly says whether nobody may write a volume, whatever its pod says.
+// IsForReadersOnly reports whether no pod may write a volume, whatever its spec says.
 func IsForReadersOnly(pv *corev1.PersistentVolume) bool { return volume.IsReadOnly(pv) }
 
-// SystemAccess is what may be done with a file system that a volume has mounted.
+// SystemAccess returns the access with which a volume's file system is mounted.
 func SystemAccess(volume *corev1.PersistentVolume) mount.Access {
 	if IsForReadersOnly(volume) || slices.Contains(volume.Spec.MountOptions, "ro") {
 		return mount.ReadOnly

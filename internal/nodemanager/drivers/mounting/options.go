@@ -11,9 +11,9 @@ import (
 
 var optionText = regexp.MustCompile(`^[A-Za-z0-9_.=-]+$`)
 
-// known are the options of each type of file system that a volume may ask for. None
-// names another device, makes an error stop the node, or gives back room of an image
-// that is there to be kept.
+// known are the options of each type of file system that a volume may have. None names another
+// device, makes an error stop the node, or discards blocks: that would free room which an image
+// has reserved.
 var known = map[string][]string{
 	"ext4": {
 		"acl", "noacl", "user_xattr", "nouser_xattr", "barrier", "nobarrier", "nodiscard",
@@ -26,18 +26,17 @@ var known = map[string][]string{
 	},
 }
 
-// always are the options that a volume has unless it asks for others. A file system
-// with errors isn't written any further; and that of a clone may be mounted beside
-// that of its origin, which has the same UUID.
+// always are the defaults for what a volume's options don't set. After an error, nothing more is
+// written to a file system. A clone, which has the UUID of its origin, can be mounted beside it.
 var always = map[string][]mount.Setting{
 	"ext4": {{Key: "errors", Value: "remount-ro"}},
 	"xfs":  {{Key: "nouuid"}},
 }
 
-// ignored are options for mount(8), which isn't used.
+// ignored are options of mount(8), which the agent doesn't run.
 var ignored = []string{"defaults", "rw", "auto", "noauto", "nofail", "nouser", "_netdev"}
 
-// SetOptions sets what mount options ask for.
+// SetOptions applies a volume's mount options, or returns which one isn't served.
 func SetOptions(system *mount.FileSystem, options []string) error {
 	if _, served := known[system.Type]; !served {
 		return fmt.Errorf("the volume holds %s, and only ext4 and xfs are mounted: it is never formatted, because that is data", system.Type)
@@ -48,8 +47,8 @@ func SetOptions(system *mount.FileSystem, options []string) error {
 		}
 	}
 	for _, setting := range always[system.Type] {
-		given := slices.ContainsFunc(system.Settings, func(other mount.Setting) bool { return other.Key == setting.Key })
-		if !given {
+		isSet := slices.ContainsFunc(system.Settings, func(other mount.Setting) bool { return other.Key == setting.Key })
+		if !isSet {
 			system.Settings = append(system.Settings, setting)
 		}
 	}

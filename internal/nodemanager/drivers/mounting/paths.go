@@ -9,19 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MountPointMode is that of directories which something is mounted on.
+// MountPointMode is the mode of directories on which something is mounted.
 const MountPointMode = 0o750
 
-// OpenOnly opens a file to know it by, and to mount it.
+// OpenOnly opens a file to identify it, and to bind it.
 const OpenOnly = unix.O_PATH | unix.O_NOFOLLOW
 
-// HashOf is the hexadecimal SHA-256 of a text: the name of a file for a handle, which is anything.
+// HashOf returns the hexadecimal SHA-256 of a text. It names files after handles, which may
+// contain anything.
 func HashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// NumberAt is major:minor of the device at a path; "" if there is none.
+// NumberAt returns major:minor of the device at a path; "" if there is none.
 func NumberAt(path string) string {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
@@ -30,19 +31,20 @@ func NumberAt(path string) string {
 	return fmt.Sprintf("%d:%d", unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 }
 
-// PluginName is the volume type's, for directories and for devices.
+// PluginName is the name of the volume type, for directories and for devices.
 const PluginName = "kubernetes.io/csi"
 
-// Adopted is a volume that an agent of the layout before mounted.
+// Adopted is a volume that an agent of the previous layout mounted.
 type Adopted struct {
 	Handle string
-	// Volume is the name of the volume object, and of the volume's directories in pods'.
+	// Volume is the name of the volume object, and of the volume's directories in those of pods.
 	Volume string
 }
 
-// ErrReadOnly is why a volume is abnormal whose file system is read-only after errors.
-var ErrReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
+// ErrReadOnly is why a volume is abnormal whose file system the kernel made read-only after
+// errors.
+var ErrReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that are in its log: " +
 	"delete the volume's pods, so that it is checked before it is mounted again")
 
-// GlobalMount is the last folder of staging paths, as of a kubelet's.
+// GlobalMount is the last folder of staging paths, as with a kubelet.
 const GlobalMount = "globalmount"

@@ -1,6 +1,6 @@
-// Package mounting has the steps of staging and publishing that drivers of file systems on
-// devices share: options, checks, growth, and the bind for a pod. It keeps no state, and finds no
-// device.
+// Package mounting contains the steps of staging and publishing that drivers of file systems on
+// devices share. These are options, checks, growth, and the bind for a pod. It keeps no state,
+// and finds no device.
 package mounting
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// PublishStaged makes the file system or directory that is staged visible at target.
+// PublishStaged binds the staged file system or directory at target.
 func PublishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target string) error {
 	table, err := mounter.Table()
 	if err != nil {
@@ -24,7 +24,7 @@ func PublishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target str
 	}
 	staged, mounted := table.At(staging)
 	if !mounted {
-		return fmt.Errorf("publishing volume %s: nothing is mounted at %s (if somebody unmounted it, delete the pods of this node that use the volume): %w",
+		return fmt.Errorf("publishing volume %s: nothing is mounted at %s (if it was unmounted by hand, delete the pods of this node that use the volume): %w",
 			spec.Name(), staging, volumes.ErrNotStaged)
 	}
 	if err := RefuseSecondPod(spec, table.IsMountPoint(target), usedByOthers(table, staged, target)); err != nil {
@@ -42,8 +42,8 @@ func PublishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target str
 	return volumes.BindExactly(mounter, source, target, access)
 }
 
-// CheckStagedAs is volumes.ErrOtherVolume if what is staged may be used otherwise than the
-// volume asks for.
+// CheckStagedAs returns volumes.ErrOtherVolume if a volume is staged with another access than it
+// is to have.
 func CheckStagedAs(mounter mount.Mounter, wanted mount.Access, staging string) error {
 	table, err := mounter.Table()
 	if err != nil {
@@ -55,7 +55,7 @@ func CheckStagedAs(mounter mount.Mounter, wanted mount.Access, staging string) e
 	return nil
 }
 
-// RefuseUsed is volumes.ErrInUse if what is mounted at a point is mounted elsewhere, too.
+// RefuseUsed returns volumes.ErrInUse if what is mounted at a point is mounted elsewhere, too.
 func RefuseUsed(table mount.Table, staged mount.Point) error {
 	for _, point := range usedBeside(table, staged) {
 		return fmt.Errorf("%w: it is mounted at %s", volumes.ErrInUse, point.Path)
@@ -63,13 +63,13 @@ func RefuseUsed(table mount.Table, staged mount.Point) error {
 	return nil
 }
 
-// usedBeside is where else what is mounted at a point is mounted, wholly or in part.
+// usedBeside returns where else what is mounted at a point is mounted, wholly or in part.
 func usedBeside(table mount.Table, staged mount.Point) []mount.Point {
 	return slices.DeleteFunc(table.Shows(staged.Device, staged.Root), func(point mount.Point) bool { return point.Path == staged.Path })
 }
 
-// usedByOthers is where else it is mounted but for parts that containers of the pod asked for
-// which sees it at target: of a volume that was unmounted by hand, they may be mounted still.
+// usedByOthers is usedBeside without the subPath mounts of the pod that sees the volume at
+// target. If a volume was unmounted by hand, those may still be there.
 func usedByOthers(table mount.Table, staged mount.Point, target string) []mount.Point {
 	pod := podOf(target)
 	return slices.DeleteFunc(usedBeside(table, staged), func(point mount.Point) bool {
@@ -77,7 +77,7 @@ func usedByOthers(table mount.Table, staged mount.Point, target string) []mount.
 	})
 }
 
-// podOf is the directory of the pod that sees a volume at target,
+// podOf returns the directory of the pod that sees a volume at target,
 // <pods>/<uid>/volumes/<type>/<volume>/mount; "" if target isn't in one.
 func podOf(target string) string {
 	folder := filepath.Dir(filepath.Dir(filepath.Dir(target)))
@@ -87,8 +87,8 @@ func podOf(target string) string {
 	return filepath.Dir(folder)
 }
 
-// RefuseSecondPod is volumes.ErrInUse if a volume that one pod may have is to be shown to
-// a second one. One that is there already may be shown in parts, too.
+// RefuseSecondPod returns volumes.ErrInUse if a volume that one pod alone may have would become
+// visible to a second one. The pod that has it already may see parts of it elsewhere, too.
 func RefuseSecondPod(spec volumes.Spec, there bool, users []mount.Point) error {
 	one := slices.Contains(spec.PersistentVolume.Spec.AccessModes, corev1.ReadWriteOncePod)
 	if !one || there || len(users) == 0 {
@@ -97,7 +97,7 @@ func RefuseSecondPod(spec volumes.Spec, there bool, users []mount.Point) error {
 	return fmt.Errorf("%w: it is for one pod, and mounted at %s", volumes.ErrInUse, users[0].Path)
 }
 
-// DeviceAccess is what a pod may do with a device.
+// DeviceAccess returns the access that a pod has to a device.
 func DeviceAccess(spec volumes.Spec) mount.Access {
 	if IsForReadersOnly(spec.PersistentVolume) {
 		return mount.ReadOnly

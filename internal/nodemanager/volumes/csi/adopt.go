@@ -8,13 +8,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// adopter is a driver whose volumes agents of the layout before mounted otherwise.
+// adopter is a driver whose volumes agents of the previous layout mounted elsewhere.
 type adopter interface {
 	Adopt(stagingOf func(mounting.Adopted) (string, error)) error
 }
 
-// adoptAll has all drivers take over what the layout before mounted. It comes before anything
-// is taken away from one of its pods: each may be the last that leads to the volume.
+// adoptAll has all drivers take over what agents of the previous layout mounted. Call it before
+// anything is unmounted from one of its pods: that mount may be the last that leads to the
+// volume.
 func (c *Caller) adoptAll() error {
 	var failed []error
 	for name := range c.drivers {
@@ -23,7 +24,7 @@ func (c *Caller) adoptAll() error {
 	return errors.Join(failed...)
 }
 
-// adopt has one driver do so. It comes before any of its volumes is staged.
+// adopt has one driver take over its volumes. Call it before any of them is staged.
 func (c *Caller) adopt(driver string) error {
 	from, can := c.drivers[driver].(adopter)
 	if !can {
@@ -31,30 +32,30 @@ func (c *Caller) adopt(driver string) error {
 	}
 	return from.Adopt(func(adopted mounting.Adopted) (string, error) {
 		data := volumeData{Driver: driver, Handle: adopted.Handle, Volume: adopted.Volume, Lifecycle: persistentUse}
-		if err := c.noteBegun(data); err != nil {
+		if err := c.recordBegun(data); err != nil {
 			return "", err
 		}
 		return c.stagingOf(data), c.ensureStaging(data)
 	})
 }
 
-// noteBegun writes down which volume those pods have that have its directory, and nothing is
-// mounted there: nothing else would lead to the volume. What is mounted says so by itself.
-func (c *Caller) noteBegun(data volumeData) error {
+// recordBegun records the volume for pods that have its directory, but nothing mounted there:
+// nothing else would lead to the volume. A mount leads to it by itself.
+func (c *Caller) recordBegun(data volumeData) error {
 	table, err := c.mounter.Table()
 	if err != nil {
 		return err
 	}
-	for folder, placeOf := range map[string]func(string) podPlace{"volumes": dirPlace, deviceFolder: c.devicePlace} {
+	for folder, targetOf := range map[string]func(string) podTarget{"volumes": dirTarget, deviceFolder: c.deviceTarget} {
 		paths, err := filepath.Glob(filepath.Join(c.pods, "*", folder, volumes.DirName(mounting.PluginName), data.Volume))
 		if err != nil {
 			return err
 		}
 		for _, path := range paths {
-			at := placeOf(path)
-			noted, err := at.noted()
-			if err == nil && noted == nil && !table.IsMountPoint(at.target) {
-				err = c.note(data, at)
+			at := targetOf(path)
+			recorded, err := at.recorded()
+			if err == nil && recorded == nil && !table.IsMountPoint(at.target) {
+				err = c.record(data, at)
 			}
 			if err != nil {
 				return err

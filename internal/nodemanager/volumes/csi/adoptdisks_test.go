@@ -13,7 +13,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/csitest"
 )
 
-// earlier is the disk as an agent of the layout before has it. It is closed when the test ends.
+// earlier returns the disk as an agent of the previous layout has it. The test closes it when it
+// ends.
 func (n *diskNode) earlier() csitest.EarlierDisk {
 	n.Helper()
 	disk, err := n.folder().Await(n.Context(), "pvc-1", "pvc-1")
@@ -132,11 +133,12 @@ func TestATakeoverOfADiskThatIsCutOffAnywhereIsFinishedOrUndone(t *testing.T) {
 	}
 }
 
-// halfFormatted leaves what an agent of the layout before left that died in the middle of mkfs.
+// halfFormatted leaves what an agent of the previous layout leaves that dies in the middle of
+// mkfs.
 func (n *diskNode) halfFormatted() {
 	n.Helper()
 	disk := n.earlier()
-	n.must(disk.Note("disk", "", false), disk.Note("formatting", "ext4", false), disk.Disk.Close())
+	n.must(disk.Record("disk", "", false), disk.Record("formatting", "ext4", false), disk.Disk.Close())
 	n.must(halves["one without descriptors"](n.path(), func() error { return n.systems.Format(n.Context(), n.path(), "ext4", imageBytes) }))
 }
 
@@ -185,7 +187,7 @@ func TestOfAnotherVolumeOrAttachmentWhatTheLayoutBeforeHalfMadeIsKept(t *testing
 	}
 }
 
-// loseEarlier makes the disk of the layout before one that is gone, as makeGone does.
+// loseEarlier makes the previous layout's disk look gone, as makeGone does.
 func (n *diskNode) loseEarlier() {
 	n.Helper()
 	path := filepath.Join(n.dir, "agent", "disks", "pv", "disk")

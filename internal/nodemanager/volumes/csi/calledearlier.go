@@ -11,19 +11,19 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// dataAt is which volume, whose object has a name, a pod has at a place; nil if nothing says
-// so. Of what the layout before mounted, and another pod had staged since, it is found out
-// and written down: after the unmount nothing would lead there.
-func (c *Caller) dataAt(at podPlace, name string) (*volumeData, error) {
-	noted, err := at.noted()
-	if noted != nil || err != nil {
-		return noted, err
+// dataAt returns which volume a pod has at a path, whose volume object has the given name; nil if
+// nothing leads to one. The previous layout may have mounted it, and another pod staged it since.
+// Then dataAt finds and records it: after the unmount nothing would lead to it.
+func (c *Caller) dataAt(at podTarget, name string) (*volumeData, error) {
+	recorded, err := at.recorded()
+	if recorded != nil || err != nil {
+		return recorded, err
 	}
 	if err := c.adoptAll(); err != nil {
 		return nil, err
 	}
-	if noted, err = at.noted(); noted != nil || err != nil {
-		return noted, err
+	if recorded, err = at.recorded(); recorded != nil || err != nil {
+		return recorded, err
 	}
 	table, err := c.mounter.Table()
 	if err != nil {
@@ -37,11 +37,11 @@ func (c *Caller) dataAt(at podPlace, name string) (*volumeData, error) {
 		return nil, err
 	}
 	found.Volume, found.Lifecycle = name, persistentUse
-	return found, c.note(*found, at)
+	return found, c.record(*found, at)
 }
 
-// findBegun finds the volume that an agent of the layout before noted, if a pod that is gone
-// began to have it staged; nil if none did.
+// findBegun finds the volume that an agent of the previous layout recorded, if a pod began to
+// stage it and is gone; else nil.
 func (c *Caller) findBegun(name string) (*volumeData, error) {
 	handle, err := c.earlier.HandleOf(name)
 	if handle == "" || err != nil {
@@ -50,8 +50,8 @@ func (c *Caller) findBegun(name string) (*volumeData, error) {
 	return volumes.ReadRecord[volumeData](stagedData(c.stagingOf(volumeData{Driver: stowagev1alpha1.LocalDriver, Handle: handle})))
 }
 
-// findStaged finds the volume that is staged and that a pod sees at a place; nil if none is.
-func (c *Caller) findStaged(table mount.Table, at podPlace) (*volumeData, error) {
+// findStaged finds the staged volume that a pod has mounted; nil if there is none.
+func (c *Caller) findStaged(table mount.Table, at podTarget) (*volumeData, error) {
 	seen, mounted := table.At(at.target)
 	if !mounted {
 		return nil, nil
@@ -78,12 +78,12 @@ func isDeviceAt(staged, target string) (bool, error) {
 	if number := mounting.NumberAt(staged); number != "" {
 		return number == mounting.NumberAt(target), nil
 	}
-	return local.Place(filepath.Dir(staged)).IsShownAt(target)
+	return local.ImageFolder(filepath.Dir(staged)).IsShownAt(target)
 }
 
-// unstageEarlier takes away what is left of a volume of the layout before that nothing is
-// written down of, unless a pod has it. A loop device isn't taken away while its image is
-// about to be staged.
+// unstageEarlier removes what is left of a volume of the previous layout that has no record,
+// unless a pod has it. It holds the volume's lock, so that no loop device is detached while its
+// image is being staged.
 func (c *Caller) unstageEarlier(ctx context.Context, volume string) error {
 	handle, err := c.earlier.HandleOf(volume)
 	if err != nil {

@@ -15,31 +15,32 @@ import (
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// Caller calls drivers as a kubelet does, on a node without one: a volume is staged once
-// for all pods of the node, published for each, and unstaged when the last pod is gone.
-// One thing at a time is done to each volume.
+// Caller calls drivers as a kubelet does, on a node without one. It has a volume staged once for
+// all pods of the node, published for each, and unstaged when the last pod is gone. It makes one
+// call at a time for each volume.
 //
-// What it needs to know after a restart is in the pods' directories, in the mount table and
-// in the drivers' records.
+// After a restart it reads its state from the pods' directories, the mount table and the drivers'
+// records.
 type Caller struct {
 	mounter mounting.Mounter
 	drivers map[string]drivers.Driver
-	// pods and plugins are folders of the agent's own, named as a kubelet's.
+	// pods and plugins are folders of the agent's own, with a kubelet's names.
 	pods, plugins string
 	owner         ownership.Owner
-	turns         keyed.Locks
+	locks         keyed.Locks
 	earlier       *local.Earlier
 }
 
-// CallerOptions are what a Caller is made of.
+// CallerOptions are the dependencies of a Caller.
 type CallerOptions struct {
-	// Mounter mounts, and reads what is mounted.
+	// Mounter mounts, and reads the mount table.
 	Mounter mounting.Mounter
-	// Root is the agent's own folder, in which volumes are staged as in a kubelet's.
+	// Root is the agent's own folder. Volumes are staged in it at the same paths as in a
+	// kubelet's.
 	Root string
-	// Drivers are those that are served.
+	// Drivers are all drivers that the Caller calls.
 	Drivers []drivers.Driver
-	// Owner gives volumes to the groups of their pods.
+	// Owner applies the fsGroup of pods.
 	Owner ownership.Owner
 }
 
@@ -49,7 +50,7 @@ func NewCaller(options CallerOptions) (*Caller, error) {
 	if err := os.MkdirAll(folder, mounting.MountPointMode); err != nil {
 		return nil, fmt.Errorf("making the folder of staged volumes: %w", err)
 	}
-	// The mount table shows paths without symlinks, and is compared with these.
+	// The mount table, with which these are compared, has paths without symlinks.
 	resolved, err := filepath.EvalSymlinks(folder)
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of staged volumes: %w", err)
@@ -65,7 +66,7 @@ func NewCaller(options CallerOptions) (*Caller, error) {
 	return caller, caller.earlier.RemoveFolder()
 }
 
-// serves says whether a volume is of a driver that is called.
+// serves reports whether a volume is of one of the Caller's drivers.
 func (c *Caller) serves(volume *corev1.PersistentVolume) bool {
 	if volume == nil || volume.Spec.CSI == nil {
 		return false
@@ -75,10 +76,10 @@ func (c *Caller) serves(volume *corev1.PersistentVolume) bool {
 }
 
 func (c *Caller) acquire(ctx context.Context, of volumeData) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnPatience)
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	if release, err = c.turns.Acquire(ctx, of.Driver+"^"+of.Handle); err != nil {
-		return nil, errTurn
+	if release, err = c.locks.Acquire(ctx, of.Driver+"^"+of.Handle); err != nil {
+		return nil, errLocked
 	}
 	return release, nil
 }

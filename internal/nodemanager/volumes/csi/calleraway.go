@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// unpublish takes a volume away from a pod, and from the node if no other pod has it.
-func (c *Caller) unpublish(ctx context.Context, data volumeData, at podPlace) error {
+// unpublish unmounts a volume from a pod, and from the node if no other pod has it.
+func (c *Caller) unpublish(ctx context.Context, data volumeData, at podTarget) error {
 	driver, release, err := c.begin(ctx, data)
 	if err != nil {
 		return err
@@ -29,10 +29,10 @@ func (c *Caller) unpublish(ctx context.Context, data volumeData, at podPlace) er
 	return c.forget(at)
 }
 
-// unpublishDevice does the same for a device. The file that it is mounted on is all that
-// leads here after a crash, and the driver removes it: so it is unmounted, unstaged, and
-// unpublished then.
-func (c *Caller) unpublishDevice(ctx context.Context, data volumeData, at podPlace) error {
+// unpublishDevice does the same for a device. After a crash, only the file on which it is mounted
+// leads here, and the driver's Unpublish removes that file. So the order is unmount, unstage,
+// Unpublish.
+func (c *Caller) unpublishDevice(ctx context.Context, data volumeData, at podTarget) error {
 	driver, release, err := c.begin(ctx, data)
 	if err != nil {
 		return err
@@ -50,8 +50,8 @@ func (c *Caller) unpublishDevice(ctx context.Context, data volumeData, at podPla
 	return driver.Unpublish(ctx, data.Handle, at.target)
 }
 
-// unmountDevice unmounts a pod's device. One that is in use stays, unless its disk is gone:
-// then nothing can be written to it any more.
+// unmountDevice unmounts a pod's device. A device in use stays, unless its disk is gone: then
+// nothing can be written to it any more.
 func (c *Caller) unmountDevice(ctx context.Context, data volumeData, target string) error {
 	err := mount.UnmountBelow(c.mounter, target)
 	if err == nil || !errors.Is(c.drivers[data.Driver].Check(ctx, data.Handle, target), volumes.ErrGone) {
@@ -92,15 +92,15 @@ func (c *Caller) unstage(ctx context.Context, data volumeData) error {
 	return c.removeStaging(data)
 }
 
-// canGrow says whether a volume is staged that has a file system, or is a device, and may be
-// written.
+// canGrow reports whether a volume is staged, may be written, and is a device or has a file
+// system of its own.
 func (c *Caller) canGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
 	if _, grows := c.drivers[volume.Spec.CSI.Driver].(drivers.Grower); !grows {
 		return false
 	}
 	staging := c.stagingOf(dataOf(volume))
 	if staged, mounted := table.At(staging); mounted {
-		// A directory of a file system isn't one of its own.
+		// A directory has no file system of its own: its root isn't the file system's.
 		return staged.Access == mount.ReadWrite && staged.Root == "/"
 	}
 	return len(table.Below(staging)) > 0
@@ -121,26 +121,26 @@ func (c *Caller) grow(ctx context.Context, volume *corev1.PersistentVolume) (int
 	return grower.Grow(ctx, data.Handle, c.stagingOf(data))
 }
 
-// dropOther takes away what a pod has left of another volume whose object had the same name,
-// unless it is mounted.
-func (c *Caller) dropOther(ctx context.Context, data volumeData, at podPlace) error {
-	noted, err := at.noted()
-	if err != nil || noted == nil || noted.is(data) {
+// dropOther unstages what a pod has left of another volume, whose object had the same name. It
+// refuses to while that is mounted.
+func (c *Caller) dropOther(ctx context.Context, data volumeData, at podTarget) error {
+	recorded, err := at.recorded()
+	if err != nil || recorded == nil || recorded.is(data) {
 		return err
 	}
 	table, err := c.mounter.Table()
 	if err != nil {
 		return err
 	}
-	if _, served := c.drivers[noted.Driver]; !served || table.IsMountPoint(at.target) {
-		return errOtherOfName(*noted)
+	if _, served := c.drivers[recorded.Driver]; !served || table.IsMountPoint(at.target) {
+		return errOtherOfName(*recorded)
 	}
-	release, err := c.acquire(ctx, *noted)
+	release, err := c.acquire(ctx, *recorded)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := c.unstage(ctx, *noted); err != nil {
+	if err := c.unstage(ctx, *recorded); err != nil {
 		return err
 	}
 	return c.forget(at)

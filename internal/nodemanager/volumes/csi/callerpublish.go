@@ -11,22 +11,22 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// isPublished says whether a pod's volume is wholly there. The error is one of the driver's
-// Check. What the layout before mounted isn't: publish has the rest made.
-func (c *Caller) isPublished(table mount.Table, spec volumes.Spec, at podPlace) (bool, error) {
+// isPublished reports whether a pod's volume is wholly there. An error is that of the driver's
+// Check. What the previous layout mounted isn't wholly there: publish makes the rest.
+func (c *Caller) isPublished(table mount.Table, spec volumes.Spec, at podTarget) (bool, error) {
 	if !table.IsMountPoint(at.target) {
 		return false, nil
 	}
 	data := dataOf(spec.PersistentVolume)
-	noted, err := at.noted()
-	if err != nil || noted == nil || !noted.is(data) {
+	recorded, err := at.recorded()
+	if err != nil || recorded == nil || !recorded.is(data) {
 		return false, err
 	}
 	if left, err := c.earlier.IsLeft(table, data.Volume, c.stagingOf(data)); err != nil || left {
 		return false, err
 	}
 	for _, path := range []string{c.stagingOf(data), at.target} {
-		// It waits for nothing that a context could end.
+		// Check waits for nothing that a context could cancel.
 		err = c.drivers[data.Driver].Check(context.Background(), data.Handle, path)
 		if errors.Is(err, volumes.ErrNotFound) {
 			return false, nil
@@ -38,9 +38,9 @@ func (c *Caller) isPublished(table mount.Table, spec volumes.Spec, at podPlace) 
 	return true, nil
 }
 
-// publish makes a volume visible for a pod. What leads to the volume is written down before
-// anything is mounted, so that unpublish finds what a crash left.
-func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at podPlace) error {
+// publish makes a volume visible for a pod. It records which volume that is before it mounts
+// anything, so that unpublish finds what a crash left.
+func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at podTarget) error {
 	data := dataOf(spec.PersistentVolume)
 	if err := c.adopt(data.Driver); err != nil {
 		return err
@@ -53,20 +53,20 @@ func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at podPlace) er
 		return err
 	}
 	defer release()
-	if err := c.note(data, at); err != nil {
+	if err := c.record(data, at); err != nil {
 		return err
 	}
 	called := asCalled(spec)
 	if err := c.stage(ctx, called, data); err != nil {
 		return err
 	}
-	if err := c.give(ctx, spec, at); err != nil {
+	if err := c.applyFSGroup(ctx, spec, at); err != nil {
 		return err
 	}
 	return c.drivers[data.Driver].Publish(ctx, called, c.stagingOf(data), at.target)
 }
 
-// stage has a volume staged, and takes away what the layout before had in its place.
+// stage has a volume staged, and removes what the previous layout had for it.
 func (c *Caller) stage(ctx context.Context, spec volumes.Spec, data volumeData) error {
 	if err := c.ensureStaging(data); err != nil {
 		return err
@@ -82,11 +82,11 @@ func (c *Caller) stage(ctx context.Context, spec volumes.Spec, data volumeData) 
 	return c.earlier.HandOver(staging)
 }
 
-// give gives a volume to the pod's group before the pod sees it: later it would undo what the
-// pod itself changed. It is staged by then, which keeps it from being copied meanwhile: a copy
-// would have some of its files as they were, under a top that says that all were given.
-func (c *Caller) give(ctx context.Context, spec volumes.Spec, at podPlace) error {
-	if at.device || !isGiven(spec) {
+// applyFSGroup applies the pod's fsGroup before the pod sees the volume: later it would undo what
+// the pod itself changed. It comes after staging, which keeps a copy from starting. Such a copy
+// would contain files without the group, below a top directory that says that all have it.
+func (c *Caller) applyFSGroup(ctx context.Context, spec volumes.Spec, at podTarget) error {
+	if at.device || !needsFSGroup(spec) {
 		return nil
 	}
 	table, err := c.mounter.Table()
@@ -101,7 +101,7 @@ func (c *Caller) give(ctx context.Context, spec volumes.Spec, at podPlace) error
 	return c.owner.ApplyFSGroup(ctx, spec.Pod, spec.Name(), source)
 }
 
-// asCalled is a volume as drivers are told of it: its handle is its name.
+// asCalled returns the spec for a driver: the handle is the volume's name.
 func asCalled(spec volumes.Spec) volumes.Spec {
 	volume := spec.PersistentVolume.DeepCopy()
 	volume.Name = volume.Spec.CSI.VolumeHandle

@@ -46,8 +46,8 @@ func (d *dying) Unmount(path string) error {
 // kinds are the ways in which a pod sees an image.
 var kinds = map[string]func(*volumes.Spec){"as a file system": func(*volumes.Spec) {}, "as a device": asDevice}
 
-// eachCrash runs work on fresh nodes, cut off before or after each of its changes to
-// the mount table, until it isn't; then it runs look on a restarted agent.
+// eachCrash runs work on fresh nodes, and cuts it off before or after each of its changes to the
+// mount table, until work completes. Then it runs look on a restarted agent.
 func eachCrash(t *testing.T, prepare, work func(*node) error, look func(*testing.T, *node)) {
 	t.Helper()
 	for _, after := range []bool{false, true} {

@@ -1,7 +1,7 @@
-// Package csi has the volume type kubernetes.io/csi, by which pods have volumes of CSI drivers
-// on a node without a kubelet. It calls the drivers of package drivers as a kubelet does: a
-// volume is staged once for all pods of the node, published for each, and unstaged when the last
-// pod is gone. It mounts nothing itself, and knows no device.
+// Package csi implements the volume type kubernetes.io/csi, by which pods have volumes of CSI
+// drivers on a node without a kubelet. It calls the drivers of package drivers as a kubelet does.
+// It has a volume staged once for all pods of the node, published for each, and unstaged when the
+// last pod is gone. It mounts nothing itself, and knows no device.
 package csi
 
 import (
@@ -13,12 +13,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Plugin is the volume type. Its zero value isn't usable: see New.
+// Plugin is the volume type for volumes that pods see as directories. Its zero value isn't
+// usable: see New.
 type Plugin struct{ sources }
 
 var _ volumes.Grower = Plugin{}
 
-// New returns the volume type, for volumes that pods see as directories.
+// New returns the volume type for volumes that pods see as directories.
 func New(caller *Caller) Plugin { return Plugin{sources{caller: caller}} }
 
 // CanHandle implements volumes.Plugin.
@@ -31,20 +32,20 @@ func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 
 // IsPublished implements volumes.Plugin.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
-	return p.caller.isPublished(table, spec, dirPlace(dir))
+	return p.caller.isPublished(table, spec, dirTarget(dir))
 }
 
 // Publish implements volumes.Plugin.
 func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
-	if err := p.removeGiven(dir); err != nil {
+	if err := p.removeEarlierFSGroup(dir); err != nil {
 		return err
 	}
-	return p.caller.publish(ctx, spec, dirPlace(dir))
+	return p.caller.publish(ctx, spec, dirTarget(dir))
 }
 
 // Unpublish implements volumes.Plugin. The record goes after all that it leads to.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
-	at := dirPlace(dir)
+	at := dirTarget(dir)
 	data, err := p.caller.dataAt(at, filepath.Base(dir))
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if data == nil {
 		return p.unpublishEarlier(ctx, dir)
 	}
-	if err := p.removeGiven(dir); err != nil {
+	if err := p.removeEarlierFSGroup(dir); err != nil {
 		return err
 	}
 	if err := p.caller.unpublish(ctx, *data, at); err != nil {
@@ -61,25 +62,26 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	return volumes.RemoveEmptyDir(dir)
 }
 
-// removeGiven takes away what a crash of an agent of the layout before left.
-func (p Plugin) removeGiven(dir string) error {
-	given := filepath.Join(dir, local.EarlierGiven)
-	if there, err := volumes.IsThere(given); err != nil || !there {
+// removeEarlierFSGroup removes the mount that a crash of an agent of the previous layout left,
+// which was applying an fsGroup.
+func (p Plugin) removeEarlierFSGroup(dir string) error {
+	earlier := filepath.Join(dir, local.EarlierFSGroup)
+	if there, err := volumes.IsThere(earlier); err != nil || !there {
 		return err
 	}
-	return volumes.Unbind(p.caller.mounter, given, given)
+	return volumes.Unbind(p.caller.mounter, earlier, earlier)
 }
 
-// unpublishEarlier takes away what an agent of the layout before mounted.
+// unpublishEarlier unmounts what an agent of the previous layout mounted.
 func (p Plugin) unpublishEarlier(ctx context.Context, dir string) error {
 	if err := p.takeFromPod(ctx, dir); err != nil {
 		return err
 	}
-	if err := volumes.RemoveEmptyDir(filepath.Join(dir, local.EarlierGiven)); err != nil {
+	if err := volumes.RemoveEmptyDir(filepath.Join(dir, local.EarlierFSGroup)); err != nil {
 		return err
 	}
-	// What a crash left of a record leads nowhere.
-	if err := p.caller.forget(dirPlace(dir)); err != nil {
+	// An unfinished record that a crash left leads nowhere.
+	if err := p.caller.forget(dirTarget(dir)); err != nil {
 		return err
 	}
 	return volumes.Unbind(p.caller.mounter, p.Path(dir), dir)

@@ -8,13 +8,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// DevicePlugin is the volume type for volumes that pods see as block devices. Its
-// zero value isn't usable: see NewDevices.
+// DevicePlugin is the volume type for volumes that pods see as block devices. Its zero value
+// isn't usable: see NewDevices.
 type DevicePlugin struct{ sources }
 
 var _ volumes.Grower = DevicePlugin{}
 
-// NewDevices returns the volume type.
+// NewDevices returns the volume type for volumes that pods see as block devices.
 func NewDevices(caller *Caller) DevicePlugin { return DevicePlugin{sources{caller: caller}} }
 
 // CanHandle implements volumes.Plugin.
@@ -25,24 +25,24 @@ func (p DevicePlugin) CanHandle(spec volumes.Spec) bool {
 // Path implements volumes.Plugin.
 func (DevicePlugin) Path(path string) string { return path }
 
-// IsPublished implements volumes.Plugin. A loop device that somebody took away may
+// IsPublished implements volumes.Plugin. A loop device that was detached from outside Stowage may
 // show something else by now.
 func (p DevicePlugin) IsPublished(table mount.Table, spec volumes.Spec, path string) (bool, error) {
-	return p.caller.isPublished(table, spec, p.caller.devicePlace(path))
+	return p.caller.isPublished(table, spec, p.caller.deviceTarget(path))
 }
 
 // Publish implements volumes.Plugin.
 func (p DevicePlugin) Publish(ctx context.Context, spec volumes.Spec, path string) error {
-	// First, so that whatever a crash leaves of the rest is found by Unpublish.
+	// First, so that Unpublish finds whatever a crash leaves of the rest.
 	if err := volumes.EnsureFile(path); err != nil {
 		return err
 	}
-	return p.caller.publish(ctx, spec, p.caller.devicePlace(path))
+	return p.caller.publish(ctx, spec, p.caller.deviceTarget(path))
 }
 
 // Unpublish implements volumes.Plugin.
 func (p DevicePlugin) Unpublish(ctx context.Context, path string) error {
-	at := p.caller.devicePlace(path)
+	at := p.caller.deviceTarget(path)
 	data, err := p.caller.dataAt(at, filepath.Base(path))
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// write writes into a device as a pod does that has it.
+// write writes to a device as a pod with that device does.
 func write(t *testing.T, path, content string) error {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -73,8 +73,8 @@ func TestADeviceIsWrittenOnlyWhileAPodThatMayHasIt(t *testing.T) {
 	mustNotBeProtected(t, loop)
 }
 
-// mustNotBeProtected fails if a loop device that is free refuses to be written by
-// whoever gets it next.
+// mustNotBeProtected fails if a free loop device is read-only: the next image that gets it
+// couldn't be written.
 func mustNotBeProtected(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -87,7 +87,7 @@ func mustNotBeProtected(t *testing.T, path string) {
 	}
 }
 
-func TestADeviceThatWasTakenAwayIsToldOfAndCleanedUp(t *testing.T) {
+func TestADeviceThatWasDetachedIsReportedAndCleanedUp(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	spec := n.spec(asDevice)
 	seen := n.publish(t, "pod", spec)
@@ -104,7 +104,7 @@ func TestADeviceThatWasTakenAwayIsToldOfAndCleanedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	there, err := n.devices.IsPublished(n.table(t), spec, seen)
-	if !there || err == nil || !strings.Contains(err.Error(), "took away the volume's loop device") {
+	if !there || err == nil || !strings.Contains(err.Error(), "loop device was detached") {
 		t.Errorf("got %v, %v", there, err)
 	}
 	n.unpublish(t, "pod", spec)

@@ -172,7 +172,7 @@ func idOf(disk []byte) []byte { return disk[1024+104 : 1024+120] }
 func TestADiskThatWasElsewhereSinceItWasHalfFormattedIsNotFormatted(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	n.dieWhileFormatting(halves["one without descriptors"])
-	// Taken by force, written by another node, and given back under all its old names.
+	// Detached by force, written by another node, and attached again under all its old names.
 	n.detach()
 	n.must(systems.Remake(t.Context(), n.image(), "ext4", imageBytes))
 	before, err := os.ReadFile(n.image())

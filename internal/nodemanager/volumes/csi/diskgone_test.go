@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// makeGone makes the disk that is shown one that was there before: neither a loop
-// device nor a guest's disk can be taken from under a mount.
+// makeGone makes the mounted disk look like an earlier one: neither a loop device nor a guest's
+// disk can be removed under a mount.
 func (n *diskNode) makeGone() {
 	n.Helper()
 	paths, err := filepath.Glob(filepath.Join(n.dir, "agent", "staged", "*", "disk"))
@@ -29,7 +29,7 @@ func (n *diskNode) makeGone() {
 }
 
 //proves:csi/vanishes
-func TestADiskThatIsGoneIsToldOfAndShownAgainWhenItIsBack(t *testing.T) {
+func TestADiskThatIsGoneIsReportedAndMountedAgainWhenItIsBack(t *testing.T) {
 	for name, kind := range diskKinds {
 		t.Run(name, func(t *testing.T) {
 			n := newDiskNode(t, imageBytes)
@@ -80,7 +80,7 @@ func TestADiskThatIsGoneIsTakenFromAPodThatStillHasItOpen(t *testing.T) {
 func TestADeviceWhoseNumberBecameAnotherDisksIsNotThePods(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	n.publish("pod", n.spec(asDevice))
-	n.detach() // by force: nothing keeps a device that is only shown
+	n.detach() // by force: a bind of a device doesn't keep it
 	n.attach()
 	if _, err := n.isPublished("pod", n.spec(asDevice)); !errors.Is(err, volumes.ErrGone) {
 		t.Errorf("got %v", err)

@@ -23,8 +23,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
-// diskNode is a node of a cloud, with one disk that is attached to it, empty, and the
-// agent's folders.
+// diskNode is a cloud's node with one empty disk attached, and the agent's folders.
 type diskNode struct {
 	*testing.T
 	dir     string
@@ -65,7 +64,7 @@ func (n *diskNode) must(errs ...error) {
 	}
 }
 
-// image is what is behind the disk: the data in the cloud.
+// image is the file behind the disk: the data in the cloud.
 func (n *diskNode) image() string { return filepath.Join(n.dir, "data") }
 
 func (n *diskNode) disk() hotplug.Device {
@@ -79,7 +78,7 @@ func (n *diskNode) folder() clouddisk.DiskFolder {
 	return clouddisk.NewDiskFolder(filepath.Join(n.dir, "dev", "p", "z", "i"))
 }
 
-// path is that of the device, while it is attached.
+// path is the path of the device, while it is attached.
 func (n *diskNode) path() string {
 	n.Helper()
 	path, err := os.Readlink(filepath.Join(n.folder().Path, "google-pvc-1"))
@@ -87,7 +86,7 @@ func (n *diskNode) path() string {
 	return path
 }
 
-// restart makes the volume types anew, as an agent that starts does.
+// restart makes the volume types anew, as an agent does that starts.
 func (n *diskNode) restart() {
 	n.Helper()
 	var err error
@@ -178,7 +177,7 @@ func (n *diskNode) table() mount.Table {
 	return table
 }
 
-// inUse is what a detach has to wait for.
+// inUse lists the disks for which a detach has to wait.
 func (n *diskNode) inUse() []corev1.UniqueVolumeName {
 	n.Helper()
 	names, err := n.disks.InUse()
@@ -204,7 +203,7 @@ func (n *diskNode) mustBeClean() {
 	n.attach()
 }
 
-// clean takes away what a test that failed left.
+// clean removes what a failed test left.
 func (n *diskNode) clean() {
 	if err := mount.UnmountBelow(mount.Kernel{}, n.dir); err != nil {
 		n.Error(err)

@@ -17,7 +17,8 @@ import (
 // The partition that disks of tests have.
 const partStart, partBytes = 1 * mebibyte, 24 * mebibyte
 
-// withPart has the kernel know a partition of the disk, as of one whose table it read.
+// withPart adds a partition of the disk to the kernel's table, as when the kernel reads one from
+// the disk.
 func (n *diskNode) withPart() {
 	n.Helper()
 	disk, err := os.OpenFile(n.path(), os.O_RDWR, 0)
@@ -93,8 +94,8 @@ func TestAPartitionIsNeverFormattedAndNoOtherIsTakenForIt(t *testing.T) {
 	}{
 		"an empty one":             {"3", "it isn't formatted"},
 		"one that isn't there":     {"1", "has no partition 1"},
-		"what is no number of one": {"0", "no number"},
-		"a path":                   {"../sda1", "no number"},
+		"what is no number of one": {"0", "isn't the number"},
+		"a path":                   {"../sda1", "isn't the number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newDiskNode(t, 32*mebibyte)

@@ -52,9 +52,9 @@ func TestAnEmptyDiskIsFormattedOnceAndKeepsItsData(t *testing.T) {
 //proves:csi/gce
 func TestADiskThatHoldsAnythingIsNeverFormatted(t *testing.T) {
 	for _, held := range []struct {
-		text string
-		at   int64
-		told string
+		text    string
+		at      int64
+		message string
 	}{
 		{"LUKS\xba\xbe\x00\x02", 0, "LUKS"},
 		{"LABELONE\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x20\x00\x00\x00LVM2 001", 512, "take what you need"},
@@ -68,7 +68,7 @@ func TestADiskThatHoldsAnythingIsNeverFormatted(t *testing.T) {
 		n.must(err, file.Sync(), file.Close())
 		before, err := os.ReadFile(n.image())
 		n.must(err)
-		if err := n.tryPublish("pod", n.spec()); err == nil || !strings.Contains(err.Error(), held.told) {
+		if err := n.tryPublish("pod", n.spec()); err == nil || !strings.Contains(err.Error(), held.message) {
 			t.Errorf("%q: got %v", held.text, err)
 		}
 		if after, err := os.ReadFile(n.image()); err != nil || !bytes.Equal(after, before) {
@@ -128,7 +128,7 @@ func TestADiskIsGrownWhileItIsMounted(t *testing.T) {
 }
 
 //proves:csi/gce-Block
-func TestADiskIsADeviceForWhoAsksForOne(t *testing.T) {
+func TestADiskIsADeviceForPodsThatAskForOne(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	spec := n.spec(asDevice)
 	seen := n.publish("pod", spec)
@@ -210,7 +210,7 @@ func TestTwoVolumeObjectsDoNotShareADisk(t *testing.T) {
 	n.mustBeClean()
 }
 
-// What pods don't have, but was bound by hand, goes once it isn't any more.
+// A bind by hand, which no pod has, keeps the disk staged until it is unmounted.
 func TestADiskThatIsMountedElsewhereStaysInUse(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	elsewhere := t.TempDir()
@@ -233,7 +233,7 @@ func TestADiskThatIsMountedInAnotherNamespaceIsNotUnpublished(t *testing.T) {
 	staged, err := filepath.Glob(filepath.Join(n.dir, "agent", "plugins", "kubernetes.io", "csi", "*", "*", "globalmount"))
 	n.must(err)
 	kept, err := os.Open(staged[0])
-	n.must(err, mount.Kernel{}.Detach(staged[0])) // who has a file open keeps the mount
+	n.must(err, mount.Kernel{}.Detach(staged[0])) // an open file keeps the mount
 	if err := n.plugin.Unpublish(t.Context(), n.at("pod")); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// scsiDebug is where the kernel's own SCSI disk, for tests, is set up: the one kind of
-// disk here that can be taken from under a mount.
+// scsiDebug is the folder of the kernel's own SCSI disk for tests: the one kind of disk here that
+// can be removed under a mount.
 const scsiDebug = "/sys/bus/pseudo/drivers/scsi_debug"
 
 // scsiNode is a diskNode whose disk is a SCSI disk.
@@ -86,7 +86,7 @@ func (n *scsiNode) plugBackIn() {
 }
 
 //proves:csi/vanishes
-func TestAScsiDiskThatVanishesUnderItsMountIsToldOfAndMountedAgain(t *testing.T) {
+func TestAScsiDiskThatVanishesUnderItsMountIsReportedAndMountedAgain(t *testing.T) {
 	n := newScsiNode(t)
 	spec := n.scsiSpec()
 	seen := n.publish("pod", spec)

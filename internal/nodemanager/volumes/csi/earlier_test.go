@@ -22,7 +22,7 @@ var earlierKinds = map[string]struct {
 	"a device":      {asDevice, func(t *testing.T, e csitest.Earlier, at string) error { return e.Device(t.Context(), at) }},
 }
 
-// upgraded is a node on which an agent of the layout before mounted the volume for pods.
+// upgraded is a node on which an agent of the previous layout mounted the volume for pods.
 func upgraded(t *testing.T, kind string, pods ...string) (*node, volumes.Spec) {
 	t.Helper()
 	n := newNode(t, "ext4", imageBytes)
@@ -89,8 +89,8 @@ func TestWhatTheLayoutBeforeMountedGoesWithPodsThatWentMeanwhile(t *testing.T) {
 	})
 }
 
-// Whichever of two pods goes first, and whether or not the other one was taken over, the
-// volume stays for the other and goes with it.
+// Either pod may go first, and the other one may have been taken over or not. The volume stays
+// for the other pod, and goes with it.
 func TestOfAnEarlierPodAndALaterOneTheLastTakesTheVolumeAway(t *testing.T) {
 	orders := map[string][]string{"the earlier one first": {"earlier", "later"}, "the later one first": {"later", "earlier"}}
 	for order, pods := range orders {
@@ -108,8 +108,8 @@ func TestOfAnEarlierPodAndALaterOneTheLastTakesTheVolumeAway(t *testing.T) {
 	}
 }
 
-// eachEarlierCrash runs work on upgraded nodes, cut off before or after each of its changes
-// to the mount table, until it isn't; then it runs look on a restarted agent.
+// eachEarlierCrash runs work on upgraded nodes, and cuts it off before or after each of its
+// changes to the mount table, until work completes. Then it runs look on a restarted agent.
 func eachEarlierCrash(t *testing.T, kind string, work func(*node, volumes.Spec) error, look func(*node, volumes.Spec)) {
 	t.Helper()
 	for _, after := range []bool{false, true} {
@@ -180,11 +180,11 @@ func TestAFileSystemThatWasMountedForReadingOnlyIsTakenOver(t *testing.T) {
 	n.mustBeClean(t)
 }
 
-// A pod that runs may have changed the modes of its files: they are given to its group before
-// it sees them, and never again.
+// A running pod may have changed the modes of its files: its fsGroup is applied before it sees
+// them, and never again.
 //
 //proves:csi/upgrade
-func TestWhatIsTakenOverIsNotGivenToThePodsGroupAgain(t *testing.T) {
+func TestAVolumeThatIsTakenOverGetsNoFSGroupAgain(t *testing.T) {
 	for _, kind := range []string{"a directory", "a file system"} {
 		t.Run(kind, func(t *testing.T) {
 			n, spec := upgraded(t, kind, "pod")

@@ -20,8 +20,8 @@ var sizes = map[string]struct{ small, large int64 }{
 	"xfs":  {320 * mebibyte, 640 * mebibyte},
 }
 
-// mustGrow skips a test of a type that this process may not grow, so that it is seen:
-// of a mounted ext4, the kernel asks for more than root in a container has.
+// mustGrow skips a test of a type that this process may not grow: a silent pass would hide it. To
+// grow a mounted ext4, the kernel wants more than root in a container has.
 func mustGrow(t *testing.T, fsType string) {
 	t.Helper()
 	var has [2]unix.CapUserData
@@ -31,7 +31,7 @@ func mustGrow(t *testing.T, fsType string) {
 	}
 }
 
-// roomIn is how much a mounted file system has in all.
+// roomIn returns the size of a mounted file system.
 func roomIn(t *testing.T, path string) int64 {
 	t.Helper()
 	var stat unix.Statfs_t
@@ -73,7 +73,7 @@ func TestAFileSystemGrowsWhileItIsMounted(t *testing.T) {
 	}
 }
 
-func TestWhatGrewWhileNobodyHadItIsLargeBeforeAPodSeesIt(t *testing.T) {
+func TestAVolumeThatGrewWhileNoPodHadItIsLargeBeforeAPodSeesIt(t *testing.T) {
 	for fsType, size := range sizes {
 		t.Run(fsType, func(t *testing.T) {
 			n := newNode(t, fsType, size.small)
@@ -103,7 +103,7 @@ func TestAFileSystemThatCannotGrowIsShownAsItIs(t *testing.T) {
 	n.mustBeClean(t)
 }
 
-// withoutGrowth is a node on which nobody installed what grows file systems.
+// withoutGrowth is a node without the programs that grow file systems.
 type withoutGrowth struct{ utilexec.Interface }
 
 func (w withoutGrowth) LookPath(name string) (string, error) {

@@ -80,7 +80,7 @@ func TestAVolumeForReadersOnlyIsMountedSoForAll(t *testing.T) {
 }
 
 //proves:csi/mountOptions
-func TestMountOptionsAreHeededOrRefused(t *testing.T) {
+func TestMountOptionsAreAppliedOrRefused(t *testing.T) {
 	tests := map[string]struct {
 		options []string
 		says    string
@@ -123,7 +123,7 @@ func TestAnImageIsNeverFormattedToBeMounted(t *testing.T) {
 }
 
 //proves:csi/vanishes
-func TestAnImageThatIsRemovedWhileItIsMountedIsToldOfAndCleanedUp(t *testing.T) {
+func TestAnImageThatIsRemovedWhileItIsMountedIsReportedAndCleanedUp(t *testing.T) {
 	for name, change := range map[string]func(*volumes.Spec){"a file system": func(*volumes.Spec) {}, "a device": asDevice} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, "ext4", imageBytes)
@@ -147,12 +147,12 @@ func TestAnImageThatIsRemovedWhileItIsMountedIsToldOfAndCleanedUp(t *testing.T) 
 	}
 }
 
-func TestAFileSystemThatTheKernelStoppedWritingToIsToldOf(t *testing.T) {
+func TestAFileSystemThatTheKernelStoppedWritingToIsReported(t *testing.T) {
 	n := newNode(t, "ext4", imageBytes)
 	n.publish(t, "pod", n.spec())
 	trigger := "/sys/fs/ext4/" + filepath.Base(n.loop(t)) + "/trigger_fs_error"
 	if err := os.WriteFile(trigger, []byte("an error made by a test"), 0o200); err != nil {
-		t.Skipf("NOT RUN: the kernel lets nobody make an error: %v", err)
+		t.Skipf("NOT RUN: the kernel lets no test make an error: %v", err)
 	}
 	there, err := n.plugin.IsPublished(n.table(t), n.spec(), n.at(t, "pod"))
 	if !there || err == nil || !strings.Contains(err.Error(), "stopped writing") {

@@ -76,7 +76,7 @@ func TestANodeVolumeOnAnotherDiskIsRefused(t *testing.T) {
 	}
 	driver := local.Volumes{Base: base, CheckDisk: func(_ context.Context, directory string) error {
 		if directory != filepath.Join(base, "pvc-1") {
-			t.Errorf("asked for %s", directory)
+			t.Errorf("checked %s", directory)
 		}
 		return errOther
 	}}

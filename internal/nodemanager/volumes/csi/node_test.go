@@ -145,7 +145,7 @@ func mountedWith(options ...string) func(*volumes.Spec) {
 	return func(spec *volumes.Spec) { spec.PersistentVolume.Spec.MountOptions = options }
 }
 
-// at is the directory of the volume, or the file that is its device, in a pod's.
+// at returns the volume's directory in a pod's, or the file that is its device.
 func (n *node) at(t *testing.T, pod string) string {
 	t.Helper()
 	parent := filepath.Join(n.dir, "pods", pod)
@@ -223,7 +223,7 @@ func (n *node) mustBeClean(t *testing.T) {
 	}
 }
 
-// clean takes away what a test that failed left.
+// clean removes what a failed test left.
 func (n *node) clean(t *testing.T) {
 	if err := mount.UnmountBelow(mount.Kernel{}, n.dir); err != nil {
 		t.Error(err)

@@ -10,16 +10,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 )
 
-// sources are what volumes are made of, whether pods see them as directories or as
-// devices.
+// sources implements what the volume types for directories and for devices share.
 type sources struct{ caller *Caller }
 
 // Name implements volumes.Plugin.
 func (sources) Name() string { return mounting.PluginName }
 
-// takeFromPod takes away what a pod sees of what an agent of the layout before mounted, and
-// what no pod sees any more, before the pod's directory goes, which is all that leads to the
-// rest.
+// takeFromPod unmounts from a pod what an agent of the previous layout mounted, and then from the
+// node if no pod has it. It must precede the removal of the pod's directory, which alone leads to
+// the rest.
 func (s sources) takeFromPod(ctx context.Context, dir string) error {
 	if err := mount.UnmountBelow(s.caller.mounter, dir); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// calls are the kubelet's, in the order in which it makes them.
+// calls are a kubelet's calls, in its order.
 func (n *kubeletNode) calls(t *testing.T, spec volumes.Spec) []func() error {
 	return []func() error{
 		func() error { return n.local.Stage(t.Context(), spec, n.staging()) },
@@ -23,8 +23,8 @@ func (n *kubeletNode) calls(t *testing.T, spec volumes.Spec) []func() error {
 	}
 }
 
-// cut makes a call with an agent that dies before, or after, its n-th change, and says
-// whether it died.
+// cut makes a call with an agent that dies before, or after, its n-th change, and reports whether
+// it died.
 func (n *kubeletNode) cut(t *testing.T, number int, after bool, call func() error) bool {
 	t.Helper()
 	n.mounter = &dying{left: number, after: after}

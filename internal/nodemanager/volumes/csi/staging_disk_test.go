@@ -181,11 +181,11 @@ func TestAStagedDiskIsNotStagedAsAnythingElse(t *testing.T) {
 }
 
 //proves:csi/staging
-func TestADiskThatIsMountedInANamespaceOfOthersIsNotUnstaged(t *testing.T) {
+func TestADiskThatIsMountedInAnotherNamespaceIsNotUnstaged(t *testing.T) {
 	n := newKubeletDisk(t, imageBytes)
 	n.must(n.stage(n.spec()))
 	kept, err := os.Open(n.staging())
-	n.must(err, mount.Kernel{}.Detach(n.staging())) // who has a file open keeps the mount
+	n.must(err, mount.Kernel{}.Detach(n.staging())) // an open file keeps the mount
 	if err := n.unstage(); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}

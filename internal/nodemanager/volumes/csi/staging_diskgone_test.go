@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// loseStaged makes the disk that is staged one that was there before, as makeGone does.
+// loseStaged makes the staged disk look gone, as makeGone does.
 func (n *kubeletDisk) loseStaged() {
 	n.Helper()
 	paths, err := filepath.Glob(filepath.Join(n.dir, "agent", "csi", "*", "disk"))
@@ -66,7 +66,7 @@ func TestAStagedDiskThatIsBackReplacesWhatIsLeftOfTheOldOne(t *testing.T) {
 			n.loseStaged()
 			n.must(n.stage(spec))
 			if n.table().IsMountPoint(n.target("old")) {
-				t.Error("the old one is still shown")
+				t.Error("the old one is still mounted")
 			}
 			n.must(n.staged.Check(t.Context(), "pvc-1", ""), n.show(spec, "new"), n.hide("old"), n.hide("new"), n.unstage())
 			n.mustBeEmpty()

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// in is the file that pods write: in a file system one of that name, or the device.
+// in returns the file that pods write: a file in a file system, or the device.
 func in(path string, spec volumes.Spec) string {
 	if spec.IsBlock() {
 		return path
@@ -24,7 +24,7 @@ func in(path string, spec volumes.Spec) string {
 	return filepath.Join(path, "hello")
 }
 
-// writeAt writes what begins a file or device.
+// writeAt writes the start of a file or device.
 func writeAt(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -34,7 +34,7 @@ func writeAt(path, text string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// begins reads how a file or device begins.
+// begins reads the start of a file or device.
 func begins(t *testing.T, path string, length int) string {
 	t.Helper()
 	file, err := os.Open(path)
@@ -191,7 +191,7 @@ func TestAnXFSIsStagedWithItsOptions(t *testing.T) {
 }
 
 //proves:csi/staging
-func TestAnotherVolumeAtAPathIsToldFromTheVolume(t *testing.T) {
+func TestAnotherVolumeAtAPathIsRefused(t *testing.T) {
 	for name, kind := range localKinds {
 		t.Run(name, func(t *testing.T) {
 			n := newKubeletNode(t, "ext4", imageBytes)
@@ -314,8 +314,7 @@ func TestADirectoryThatIsBeingCopiedIsNotStaged(t *testing.T) {
 	}
 	copied = false
 	n.stage(t, spec)
-	// Who begins a copy says so, and only then sees that it can't be: that takes nothing
-	// from pods.
+	// A copy announces itself before it sees that it can't begin: pods keep what they have.
 	copied = true
 	if err := n.local.Stage(t.Context(), spec, n.staging()); err == nil || len(n.table(t).Below(n.staging())) != 1 {
 		t.Errorf("got %v", err)
@@ -400,8 +399,8 @@ func TestAfterARebootWhatWasStagedIsStagedAnewOrForgotten(t *testing.T) {
 	}
 }
 
-// A pod whose volume was unmounted by hand, and not the parts of it that its containers see,
-// isn't a second one.
+// A pod whose volume was unmounted by hand, but whose containers still have parts of it mounted,
+// isn't a second pod.
 func TestAVolumeForOnePodIsMountedAgainBesideThatPodsOwnParts(t *testing.T) {
 	n := newKubeletNode(t, "ext4", imageBytes)
 	spec := n.spec(func(spec *volumes.Spec) {

@@ -85,7 +85,7 @@ func (n *kubeletNode) unstage(t *testing.T) {
 	}
 }
 
-// mustBeClean fails if anything is left but the empty staging directory, which is the
+// mustBeClean fails if anything is left except the empty staging directory, which is the
 // kubelet's.
 func (n *kubeletNode) mustBeClean(t *testing.T) {
 	t.Helper()
@@ -105,7 +105,7 @@ var localKinds = map[string]func(*volumes.Spec){
 	"a directory": asDirectory, "a file system": func(*volumes.Spec) {}, "a device": asDevice,
 }
 
-// access is what may be done through the mount at a path.
+// access returns the access of the mount at a path.
 func (n *kubeletNode) access(t *testing.T, path string) mount.Access {
 	t.Helper()
 	point, mounted := n.table(t).At(path)

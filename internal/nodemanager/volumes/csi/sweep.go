@@ -11,14 +11,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// sweepInterval is how often volumes are looked for that are staged though no pod has them.
+// sweepInterval is how often Watch looks for staged volumes that no pod has.
 const sweepInterval = time.Minute
 
 var _ volumes.Watcher = Plugin{}
 
-// Watch implements volumes.Watcher. It tells of nothing: until the context ends, it has
-// volumes unstaged that couldn't be when their last pod went, because something else than a
-// pod had them.
+// Watch implements volumes.Watcher, but wakes nothing. Until the context ends, it unstages
+// volumes that something other than a pod was using when their last pod went.
 func (p Plugin) Watch(ctx context.Context, _ volumes.Wake) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// What is mounted by hand keeps a volume staged, and no pod from going.
+// A mount by hand keeps a volume staged, but no pod from going.
 func TestAVolumeThatSomethingElseHadIsUnstagedLater(t *testing.T) {
 	for name, change := range localKinds {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
-// NewCaller calls the local driver, whose volumes lie below base, and others, for an agent whose
-// folder is root.
+// NewCaller returns a Caller for an agent whose folder is root. It calls the local driver, whose
+// volumes lie below base, and others.
 func NewCaller(root, base string, others ...drivers.Driver) (*csi.Caller, error) {
 	kernel := mount.Kernel{}
 	local, err := localdriver.New(kernel, filesystem.NewFileSystems(exec.New()), localdriver.Volumes{Base: base}, filepath.Join(root, "staged", "local"))

@@ -1,5 +1,5 @@
-// Package csitest calls drivers in tests of their callers. For tests that upgrade a node with
-// running pods, it mounts local volumes as agents of the layout before did.
+// Package csitest helps to test the callers of drivers. For tests that upgrade a node with
+// running pods, it mounts local volumes as agents of the previous layout did.
 package csitest
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Earlier is a local volume, and where an agent of the layout before, whose folder is Root,
-// has it mounted.
+// Earlier is a local volume that an agent of the previous layout has mounted.
 type Earlier struct {
 	// Root is the agent's folder.
 	Root string
@@ -26,7 +25,7 @@ type Earlier struct {
 	Access, SystemAccess mount.Access
 }
 
-func (e Earlier) place(name string) string { return filepath.Join(e.Root, "images", e.Volume, name) }
+func (e Earlier) path(name string) string { return filepath.Join(e.Root, "images", e.Volume, name) }
 
 // Directory mounts a directory for a pod, which has it at dir.
 func (e Earlier) Directory(dir string) error {
@@ -45,7 +44,7 @@ func (e Earlier) FileSystem(ctx context.Context, dir string) error {
 		return err
 	}
 	defer loop.Close()
-	staged := e.place("mount")
+	staged := e.path("mount")
 	table, err := mount.Kernel{}.Table()
 	if err != nil {
 		return err
@@ -64,7 +63,7 @@ func (e Earlier) FileSystem(ctx context.Context, dir string) error {
 	return volumes.Bind(mount.Kernel{}, source, filepath.Join(dir, "mount"), e.Access)
 }
 
-// Device gives an image a loop device, and a pod that at a path.
+// Device attaches a loop device to an image, and binds that for a pod at a path.
 func (e Earlier) Device(ctx context.Context, path string) error {
 	loop, err := e.attach(ctx, loopdev.ForBlock)
 	if err != nil {
@@ -79,16 +78,17 @@ func (e Earlier) Device(ctx context.Context, path string) error {
 	return errors.Join(volumes.BindFile(mount.Kernel{}, node, path, e.Access), loop.SetReadOnly(e.Access == mount.ReadOnly))
 }
 
-// attach notes which image the volume has, and attaches it.
+// attach binds the image, which records which one the volume has, and attaches it to a loop
+// device.
 func (e Earlier) attach(ctx context.Context, use loopdev.Use) (*loopdev.Loop, error) {
 	image, err := open(filepath.Join(e.Path, "image"))
 	if err != nil {
 		return nil, err
 	}
 	defer image.Close()
-	err = os.MkdirAll(filepath.Dir(e.place("image")), 0o750)
+	err = os.MkdirAll(filepath.Dir(e.path("image")), 0o750)
 	if err == nil {
-		err = volumes.BindFile(mount.Kernel{}, image, e.place("image"), mount.ReadWrite)
+		err = volumes.BindFile(mount.Kernel{}, image, e.path("image"), mount.ReadWrite)
 	}
 	if err != nil {
 		return nil, err

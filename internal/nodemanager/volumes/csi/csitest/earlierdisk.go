@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// EarlierDisk is a disk that an agent of the layout before, whose folder is Root, has mounted.
+// EarlierDisk is a disk that an agent of the previous layout, whose folder is Root, has mounted.
 // It has an ext4, unless pods see it as a device.
 type EarlierDisk struct {
 	// Root is the agent's folder.
@@ -26,13 +26,13 @@ type EarlierDisk struct {
 	Disk *clouddisk.Disk
 }
 
-func (e EarlierDisk) place(name string) string {
+func (e EarlierDisk) path(name string) string {
 	return filepath.Join(e.Root, "disks", e.Volume, name)
 }
 
-// Note writes which disk it is, in a file of a name: "disk", or "formatting" with what is being
-// made on it.
-func (e EarlierDisk) Note(name, fsType string, block bool) error {
+// Record writes which disk it is to a file: to "disk", or to "formatting" with the file system
+// that is being made on it.
+func (e EarlierDisk) Record(name, fsType string, block bool) error {
 	record := map[string]any{
 		"driver": stowagev1alpha1.GCEDriver, "handle": e.Handle, "volume": e.UID, "serial": e.Handle, "disk": e.Disk.DiskIdentity,
 	}
@@ -43,13 +43,13 @@ func (e EarlierDisk) Note(name, fsType string, block bool) error {
 		record["fsType"] = fsType
 	}
 	content, err := json.Marshal(record)
-	return errors.Join(err, os.MkdirAll(e.place(""), 0o750), os.WriteFile(e.place(name), content, 0o600))
+	return errors.Join(err, os.MkdirAll(e.path(""), 0o750), os.WriteFile(e.path(name), content, 0o600))
 }
 
 // FileSystem mounts the disk for the node, and for a pod, which has it at dir.
 func (e EarlierDisk) FileSystem(dir string) error {
-	at := e.place("mount")
-	if err := errors.Join(e.Note("disk", "", false), os.MkdirAll(at, 0o750)); err != nil {
+	at := e.path("mount")
+	if err := errors.Join(e.Record("disk", "", false), os.MkdirAll(at, 0o750)); err != nil {
 		return err
 	}
 	table, err := mount.Kernel{}.Table()
@@ -72,7 +72,7 @@ func (e EarlierDisk) FileSystem(dir string) error {
 
 // Device mounts the disk's device for the node, and for a pod, which has it at a path.
 func (e EarlierDisk) Device(path string) error {
-	if err := e.Note("disk", "", true); err != nil {
+	if err := e.Record("disk", "", true); err != nil {
 		return err
 	}
 	node, err := open(e.Disk.Path())
@@ -80,6 +80,6 @@ func (e EarlierDisk) Device(path string) error {
 		return err
 	}
 	defer node.Close()
-	return errors.Join(volumes.BindFile(mount.Kernel{}, node, e.place("device"), mount.ReadWrite),
+	return errors.Join(volumes.BindFile(mount.Kernel{}, node, e.path("device"), mount.ReadWrite),
 		volumes.BindFile(mount.Kernel{}, node, path, mount.ReadWrite))
 }

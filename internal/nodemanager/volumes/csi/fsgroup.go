@@ -6,9 +6,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// isGiven says whether a volume is given to its pod's group: the pod may write it, and no
+// needsFSGroup reports whether a volume gets its pod's fsGroup: the pod may write it, and no
 // other node may.
-func isGiven(spec volumes.Spec) bool {
+func needsFSGroup(spec volumes.Spec) bool {
 	_, wanted := ownership.GroupOf(spec.Pod, spec.Access)
 	return wanted && spec.Access == mount.ReadWrite && ownership.IsForOneNode(spec.PersistentVolume)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// note remembers which disk is staged where, unless it is elsewhere, or something else is
-// there. What is left of a disk that is gone is taken away first.
-func (s *Driver) note(wanted stagedDisk, record diskRecord) (stagedPlace, error) {
-	s.noting.Lock()
-	defer s.noting.Unlock()
+// recordStaged records which disk is staged where, unless it is staged elsewhere, or something
+// else is there. It first detaches what is left of a disk that is gone.
+func (s *Driver) recordStaged(wanted stagedDisk, record diskRecord) (stagedFolder, error) {
+	s.recording.Lock()
+	defer s.recording.Unlock()
 	if err := s.refuseShownElsewhere(wanted.Handle, record); err != nil {
-		return stagedPlace{}, err
+		return stagedFolder{}, err
 	}
 	earlier, known, err := s.find(wanted.Handle)
 	if err != nil {
@@ -28,28 +28,27 @@ func (s *Driver) note(wanted stagedDisk, record diskRecord) (stagedPlace, error)
 			return earlier, err
 		}
 	}
-	place := placeOf(earlier.dir, wanted)
+	folder := folderOf(earlier.dir, wanted)
 	if same {
-		place.Targets = earlier.Targets
+		folder.Targets = earlier.Targets
 	}
-	if err := s.refuseOther(place, record); err != nil || same {
-		return place, err
+	if err := s.refuseOther(folder, record); err != nil || same {
+		return folder, err
 	}
-	if err := place.write(place.stagedFile(), place.stagedDisk); err != nil {
-		return place, err
+	if err := folder.write(folder.stagedFile(), folder.stagedDisk); err != nil {
+		return folder, err
 	}
-	return place, place.write(place.recordFile(), record)
+	return folder, folder.write(folder.recordFile(), record)
 }
 
-// refuseShownElsewhere refuses a disk that is staged for another handle. A device that
-// is gone, and whose number the disk has now, is taken away: who has it would open the
-// disk.
+// refuseShownElsewhere refuses a disk that is staged for another handle. It detaches a device
+// that is gone and whose number this disk has now: through it, its pod would open this disk.
 func (s *Driver) refuseShownElsewhere(handle string, wanted diskRecord) error {
-	places, err := placesIn(s.Folder)
+	folders, err := foldersIn(s.Folder)
 	if err != nil {
 		return err
 	}
-	for _, each := range places {
+	for _, each := range folders {
 		other, record, err := readStaged(each.dir)
 		if err != nil {
 			return err
@@ -60,7 +59,7 @@ func (s *Driver) refuseShownElsewhere(handle string, wanted diskRecord) error {
 			return fmt.Errorf("the disk is staged for volume %s, which is another one for the same storage: use one of the two: %w",
 				other.Handle, mount.ErrMounted)
 		case record.Block && record.Disk.Number == wanted.Disk.Number:
-			// Two disks with one number aren't both there.
+			// Two disks can't have one number at once.
 			there, err := record.Disk.IsThere()
 			if err == nil && !there {
 				err = s.dropGone(other, *record)
@@ -73,10 +72,10 @@ func (s *Driver) refuseShownElsewhere(handle string, wanted diskRecord) error {
 	return nil
 }
 
-// dropGone takes away what is left of a disk that is gone, also from pods. One that is
-// there is volumes.ErrOtherVolume.
-func (s *Driver) dropGone(place stagedPlace, record diskRecord) error {
-	left, err := s.leftOf(place, record)
+// dropGone detaches what is left of a disk that is gone, also from pods. It returns
+// volumes.ErrOtherVolume if the disk is there.
+func (s *Driver) dropGone(folder stagedFolder, record diskRecord) error {
+	left, err := s.leftOf(folder, record)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -85,7 +84,7 @@ func (s *Driver) dropGone(place stagedPlace, record diskRecord) error {
 		return err
 	}
 	if there {
-		return fmt.Errorf("volume %s is staged at %s: %w", place.Handle, place.Staging, volumes.ErrOtherVolume)
+		return fmt.Errorf("volume %s is staged at %s: %w", folder.Handle, folder.Staging, volumes.ErrOtherVolume)
 	}
 	var refused []error
 	for _, point := range left {
@@ -94,15 +93,15 @@ func (s *Driver) dropGone(place stagedPlace, record diskRecord) error {
 	return errors.Join(refused...)
 }
 
-// leftOf is what is mounted of a disk where it was staged and published. What another disk
-// has there isn't.
-func (s *Driver) leftOf(place stagedPlace, record diskRecord) ([]mount.Point, error) {
+// leftOf returns what is still mounted of a disk where it was staged and published. Mounts of
+// other disks there don't count.
+func (s *Driver) leftOf(folder stagedFolder, record diskRecord) ([]mount.Point, error) {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return nil, err
 	}
 	var left []mount.Point
-	for _, path := range append([]string{place.system, place.node}, place.Targets...) {
+	for _, path := range append([]string{folder.system, folder.node}, folder.Targets...) {
 		point, mounted := table.At(path)
 		if mounted && (point.Device == record.Disk.Number || record.Block && mounting.NumberAt(path) == record.Disk.Number) {
 			left = append(left, point)
@@ -111,24 +110,24 @@ func (s *Driver) leftOf(place stagedPlace, record diskRecord) ([]mount.Point, er
 	return left, nil
 }
 
-// refuseOther is volumes.ErrOtherVolume if something else is at the staging path.
-func (s *Driver) refuseOther(place stagedPlace, wanted diskRecord) error {
+// refuseOther returns volumes.ErrOtherVolume if something else is at the staging path.
+func (s *Driver) refuseOther(folder stagedFolder, wanted diskRecord) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}
-	system, mounted := table.At(place.system)
+	system, mounted := table.At(folder.system)
 	other := mounted && (wanted.Block || system.Device != wanted.Disk.Number)
-	if table.IsMountPoint(place.node) {
-		other = other || !wanted.Block || mounting.NumberAt(place.node) != wanted.Disk.Number
+	if table.IsMountPoint(folder.node) {
+		other = other || !wanted.Block || mounting.NumberAt(folder.node) != wanted.Disk.Number
 	}
 	if other {
-		return fmt.Errorf("staging volume %s at %s: %w", place.Handle, place.Staging, volumes.ErrOtherVolume)
+		return fmt.Errorf("staging volume %s at %s: %w", folder.Handle, folder.Staging, volumes.ErrOtherVolume)
 	}
 	return nil
 }
 
-// openStaged opens the disk that is staged; volumes.ErrGone if it is gone.
+// openStaged opens the staged disk; volumes.ErrGone if it is gone.
 func openStaged(record diskRecord) (*clouddisk.Disk, error) {
 	disk, err := clouddisk.DiskAt(record.Disk)
 	if errors.Is(err, clouddisk.ErrNoDisk) || errors.Is(err, clouddisk.ErrOtherDisk) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// forGroup has a pod of a group use the volume, which one node may.
+// forGroup lets a pod with an fsGroup use the volume, which one node may use.
 func forGroup(group int64) func(*volumes.Spec) {
 	return func(spec *volumes.Spec) {
 		spec.PersistentVolume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -38,13 +38,13 @@ func mustBelongTo(t *testing.T, path string, group uint32) {
 	if err := unix.Lstat(path, &stat); err != nil {
 		t.Fatal(err)
 	}
-	if given := stat.Mode&unix.S_ISGID != 0; stat.Gid != group || given != (group != 0) {
+	if has := stat.Mode&unix.S_ISGID != 0; stat.Gid != group || has != (group != 0) {
 		t.Errorf("%s has group %d and mode %o, want group %d", path, stat.Gid, stat.Mode, group)
 	}
 }
 
 //proves:csi/fsGroup
-func TestWhatOneNodeMayWriteIsGivenToThePodsGroup(t *testing.T) {
+func TestAVolumeThatOneNodeMayWriteGetsThePodsFSGroup(t *testing.T) {
 	tests := map[string]struct {
 		changes []func(*volumes.Spec)
 		group   uint32
@@ -68,7 +68,7 @@ func TestWhatOneNodeMayWriteIsGivenToThePodsGroup(t *testing.T) {
 	}
 }
 
-func TestEachKindOfFileSystemIsGiven(t *testing.T) {
+func TestEachKindOfFileSystemGetsTheFSGroup(t *testing.T) {
 	for kind, bytes := range map[string]int64{"ext4": imageBytes, "xfs": 320 * mebibyte} {
 		t.Run(kind, func(t *testing.T) {
 			n := newNode(t, kind, bytes)
@@ -79,7 +79,7 @@ func TestEachKindOfFileSystemIsGiven(t *testing.T) {
 	}
 }
 
-func TestOfTwoPodsTheLastOnesGroupHasTheVolume(t *testing.T) {
+func TestTheLastPodsFSGroupReplacesThatOfTheFirst(t *testing.T) {
 	n := newNode(t, "ext4", imageBytes)
 	first := n.publish(t, "first", n.spec(forGroup(1)))
 	made := filepath.Join(first, "made")
@@ -98,7 +98,7 @@ func TestOfTwoPodsTheLastOnesGroupHasTheVolume(t *testing.T) {
 }
 
 //proves:csi/fsGroup
-func TestADiskIsGivenToThePodsGroup(t *testing.T) {
+func TestADiskGetsThePodsFSGroup(t *testing.T) {
 	n := newDiskNode(t, 64*mebibyte)
 	spec := n.spec(forGroup(4711))
 	n.must(n.plugin.Publish(t.Context(), spec, n.at("pod")))
@@ -106,17 +106,17 @@ func TestADiskIsGivenToThePodsGroup(t *testing.T) {
 	n.must(n.plugin.Unpublish(t.Context(), n.at("pod")))
 }
 
-// A crash while a directory is given away leaves it mounted where no pod sees it.
-func TestADirectoryThatWasGivenHalfWayIsNotPublished(t *testing.T) {
+// A crash while an fsGroup is applied leaves the directory mounted where no pod sees it.
+func TestADirectoryWithAnInterruptedFSGroupIsNotPublished(t *testing.T) {
 	n := newNode(t, "", imageBytes)
-	spec, given := n.spec(forGroup(4711), asDirectory), filepath.Join(n.at(t, "pod"), "given")
+	spec, earlier := n.spec(forGroup(4711), asDirectory), filepath.Join(n.at(t, "pod"), "given")
 	crash := func() {
 		source, err := os.Open(n.path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer source.Close()
-		if err := errors.Join(os.MkdirAll(given, 0o750), n.mounter.Bind(source, given, mount.ReadWrite)); err != nil {
+		if err := errors.Join(os.MkdirAll(earlier, 0o750), n.mounter.Bind(source, earlier, mount.ReadWrite)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,8 +125,8 @@ func TestADirectoryThatWasGivenHalfWayIsNotPublished(t *testing.T) {
 		t.Errorf("published is %v (%v)", there, err)
 	}
 	mustBelongTo(t, n.publish(t, "pod", spec), 4711)
-	if n.table(t).IsMountPoint(given) {
-		t.Error("it is still mounted where it was given away")
+	if n.table(t).IsMountPoint(earlier) {
+		t.Error("it is still mounted where the fsGroup was applied")
 	}
 	n.unpublish(t, "pod", spec)
 	crash()
@@ -134,7 +134,7 @@ func TestADirectoryThatWasGivenHalfWayIsNotPublished(t *testing.T) {
 	n.mustBeClean(t)
 }
 
-func TestADirectoryThatIsBeingCopiedIsNotGivenAway(t *testing.T) {
+func TestADirectoryThatIsBeingCopiedGetsNoFSGroup(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	driver := local.Volumes{Base: filepath.Join(n.dir, "base"), IsCopied: func(string) bool { return true }}
 	n.restartWith(t, driver, ownership.Owner{})
@@ -146,7 +146,7 @@ func TestADirectoryThatIsBeingCopiedIsNotGivenAway(t *testing.T) {
 	n.mustBeClean(t)
 }
 
-// labelled is a kernel that notes labels which it hasn't got.
+// labelled is a kernel that collects SELinux labels, which it does not support.
 type labelled struct {
 	mount.Kernel
 	labels *[]string

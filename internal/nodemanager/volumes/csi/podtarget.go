@@ -12,14 +12,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Names that a kubelet has for the same.
+// Names that a kubelet uses, too.
 const (
 	dataFile      = "vol_data.json"
 	deviceFolder  = "volumeDevices"
 	persistentUse = "Persistent"
 )
 
-// volumeData is which volume a directory of a pod's is of, as a kubelet writes it.
+// volumeData records which volume is in a pod's directory, as a kubelet writes it.
 type volumeData struct {
 	Driver string `json:"driverName"`
 	Handle string `json:"volumeHandle"`
@@ -28,7 +28,8 @@ type volumeData struct {
 	Lifecycle string `json:"volumeLifecycleMode,omitempty"`
 }
 
-// is reports whether two are of one volume. One that was found out may lack its object's name.
+// is reports whether two records are of one volume. They may differ in the rest: findStaged knows
+// no object's name.
 func (d volumeData) is(other volumeData) bool {
 	return d.Driver == other.Driver && d.Handle == other.Handle
 }
@@ -38,43 +39,43 @@ func dataOf(volume *corev1.PersistentVolume) volumeData {
 	return volumeData{Driver: source.Driver, Handle: source.VolumeHandle, Volume: volume.Name, Lifecycle: persistentUse}
 }
 
-// podPlace is where one pod sees a volume, and the file that says which volume it is.
-type podPlace struct {
+// podTarget is where one pod sees a volume, and the file that records which volume it is.
+type podTarget struct {
 	target, record string
 	// device: the pod sees a device.
 	device bool
 }
 
-// dirPlace is that of a volume that the pod sees as a directory.
-func dirPlace(dir string) podPlace {
-	return podPlace{target: filepath.Join(dir, mountDir), record: filepath.Join(dir, dataFile)}
+// dirTarget is the target for a volume that the pod sees as a directory.
+func dirTarget(dir string) podTarget {
+	return podTarget{target: filepath.Join(dir, mountDir), record: filepath.Join(dir, dataFile)}
 }
 
-// noted reads which volume it is; nil if nothing says so.
-func (p podPlace) noted() (*volumeData, error) {
+// recorded reads which volume it is; nil if there is no record.
+func (p podTarget) recorded() (*volumeData, error) {
 	found, err := volumes.ReadRecord[volumeData](p.record)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s, which says what volume the pod has (if it can't be mended, unmount the volume and remove it by hand): %w", p.record, err)
+		return nil, fmt.Errorf("reading %s, which records the pod's volume (if it can't be repaired, unmount the volume and remove it by hand): %w", p.record, err)
 	}
 	return found, nil
 }
 
-// devicePlace is that of a device, which is a file: its record lies elsewhere. There is one
-// for each pod, as volume objects that had the same name one after the other may be of
+// deviceTarget is the target for a device, which is a file: its record lies elsewhere. Each pod
+// has its own record: two volume objects that had the same name, one after the other, may be of
 // different volumes.
-func (c *Caller) devicePlace(path string) podPlace {
-	return podPlace{target: path, record: filepath.Join(c.plugins, deviceFolder, mounting.HashOf(path)+".json"), device: true}
+func (c *Caller) deviceTarget(path string) podTarget {
+	return podTarget{target: path, record: filepath.Join(c.plugins, deviceFolder, mounting.HashOf(path)+".json"), device: true}
 }
 
-// stagingOf is where a volume is staged.
+// stagingOf returns a volume's staging path.
 func (c *Caller) stagingOf(data volumeData) string {
 	return filepath.Join(c.plugins, data.Driver, mounting.HashOf(data.Handle), mounting.GlobalMount)
 }
 
-// stagedData is the file beside a staging path that says which volume is staged there.
+// stagedData is the file beside a staging path that records which volume is staged there.
 func stagedData(staging string) string { return filepath.Join(filepath.Dir(staging), dataFile) }
 
-// ensureStaging makes the directory that a volume is staged at.
+// ensureStaging makes a volume's staging path, and records the volume beside it.
 func (c *Caller) ensureStaging(data volumeData) error {
 	staging := c.stagingOf(data)
 	if err := os.MkdirAll(staging, mounting.MountPointMode); err != nil {
@@ -85,32 +86,32 @@ func (c *Caller) ensureStaging(data volumeData) error {
 		err = volumes.WriteRecord(stagedData(staging), volumeData{Driver: data.Driver, Handle: data.Handle})
 	}
 	if err != nil {
-		return fmt.Errorf("noting which volume is staged: %w", err)
+		return fmt.Errorf("recording which volume is staged: %w", err)
 	}
 	return nil
 }
 
-// removeStaging removes the directory that a volume was staged at.
+// removeStaging removes a volume's staging path and its record.
 func (c *Caller) removeStaging(data volumeData) error {
 	staging := c.stagingOf(data)
 	if err := volumes.RemoveEmptyDir(staging); err != nil {
 		return err
 	}
 	if err := volumes.RemoveRecord(stagedData(staging)); err != nil {
-		return fmt.Errorf("noting that the volume isn't staged: %w", err)
+		return fmt.Errorf("removing the record of a staged volume: %w", err)
 	}
 	return volumes.RemoveEmptyDir(filepath.Dir(staging))
 }
 
-// note writes down which volume a pod has. Another one there is an error.
-func (*Caller) note(data volumeData, at podPlace) error {
-	noted, err := at.noted()
+// record records which volume a pod has. If another one is recorded, it returns an error.
+func (*Caller) record(data volumeData, at podTarget) error {
+	recorded, err := at.recorded()
 	switch {
 	case err != nil:
 		return err
-	case noted != nil && !noted.is(data):
-		return errOtherOfName(*noted)
-	case noted != nil:
+	case recorded != nil && !recorded.is(data):
+		return errOtherOfName(*recorded)
+	case recorded != nil:
 		return nil
 	}
 	err = os.MkdirAll(filepath.Dir(at.record), mounting.MountPointMode)
@@ -118,23 +119,23 @@ func (*Caller) note(data volumeData, at podPlace) error {
 		err = volumes.WriteRecord(at.record, data)
 	}
 	if err != nil {
-		return fmt.Errorf("noting that the pod has volume %s: %w", data.Volume, err)
+		return fmt.Errorf("recording that the pod has volume %s: %w", data.Volume, err)
 	}
 	return nil
 }
 
-// forget removes what note wrote.
-func (*Caller) forget(at podPlace) error {
+// forget removes what record wrote.
+func (*Caller) forget(at podTarget) error {
 	if err := volumes.RemoveRecord(at.record); err != nil {
-		return fmt.Errorf("noting that the pod doesn't have a volume any more: %w", err)
+		return fmt.Errorf("removing the record of a pod's volume: %w", err)
 	}
 	return nil
 }
 
-func errOtherOfName(noted volumeData) error {
+func errOtherOfName(recorded volumeData) error {
 	return fmt.Errorf("volume %s of driver %s is mounted for a volume object of the same name: delete the pods of this node that use it: %w",
-		noted.Handle, noted.Driver, mount.ErrMounted)
+		recorded.Handle, recorded.Driver, mount.ErrMounted)
 }
 
-// mountDir is the folder of a volume's directory that it is mounted on.
+// mountDir is the folder of a volume's directory on which the volume is mounted.
 const mountDir = "mount"

@@ -15,33 +15,33 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// diskFolder is what is known of a disk, and where it is mounted for all pods of the node.
+// diskFolder holds the records of a disk, and knows where it is mounted for all pods of the node.
 type diskFolder struct {
-	// dir has what is known of the disk.
+	// dir contains the records of the disk.
 	dir string
-	// system is where the file system is mounted, and node what the device is mounted on.
+	// system is where the file system is mounted, and node the file on which the device is.
 	system, node string
 }
 
-// placesIn are all places in a folder.
-func placesIn(folder string) ([]diskFolder, error) {
-	entries, err := os.ReadDir(folder)
+// foldersIn lists the folders of all disks below root.
+func foldersIn(root string) ([]diskFolder, error) {
+	entries, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("listing the disks that are in use: %w", err)
 	}
-	places := make([]diskFolder, 0, len(entries))
+	folders := make([]diskFolder, 0, len(entries))
 	for _, entry := range entries {
-		places = append(places, diskFolder{dir: filepath.Join(folder, entry.Name())})
+		folders = append(folders, diskFolder{dir: filepath.Join(root, entry.Name())})
 	}
-	return places, nil
+	return folders, nil
 }
 
-// recordFile tells which disk is shown here: all that the mount table shows of one is
-// a number. halfFile says that its file system isn't made yet: see ensureSystem.
+// recordFile records which disk is mounted here: the mount table has only its number. halfFile
+// exists while its file system is being made: see ensureSystem.
 func (p diskFolder) recordFile() string { return filepath.Join(p.dir, "disk") }
 func (p diskFolder) halfFile() string   { return filepath.Join(p.dir, "formatting") }
 
-// diskRecord is which disk is shown, and for which volume.
+// diskRecord identifies a disk that is mounted, and the volume that it is mounted for.
 type diskRecord struct {
 	Driver string    `json:"driver"`
 	Handle string    `json:"handle"`
@@ -49,10 +49,10 @@ type diskRecord struct {
 	Serial string    `json:"serial"`
 	// Block: pods see it as a device.
 	Block bool `json:"block,omitempty"`
-	// ForReaders: nobody may write it, whatever pods say.
+	// ForReaders: no pod may write it, whatever its spec says.
 	ForReaders bool                   `json:"forReaders,omitempty"`
 	Disk       clouddisk.DiskIdentity `json:"disk"`
-	// FSType is what is being made on it; in the note of that only.
+	// FSType is the file system that is being made; in halfFile only.
 	FSType string `json:"fsType,omitempty"`
 }
 
@@ -64,8 +64,8 @@ func recordOf(spec volumes.Spec, disk *clouddisk.Disk) diskRecord {
 	}
 }
 
-// isSame says whether two records are of the same disk for the same volume. How it may
-// be used can change.
+// isSame reports whether two records are of the same disk for the same volume. ForReaders doesn't
+// count: it can change.
 func (r diskRecord) isSame(other diskRecord) bool {
 	r.ForReaders = other.ForReaders
 	return r == other
@@ -73,10 +73,10 @@ func (r diskRecord) isSame(other diskRecord) bool {
 
 func (r diskRecord) name() corev1.UniqueVolumeName { return volume.UniqueName(r.Driver, r.Handle) }
 
-// record is which disk is shown here; nil if none is.
+// record reads which disk is mounted here; nil if none is.
 func (p diskFolder) record() (*diskRecord, error) { return readRecord[diskRecord](p.recordFile()) }
 
-// half is the disk whose file system is being made; nil if none is.
+// half reads on which disk a file system is being made; nil if on none.
 func (p diskFolder) half() (*diskRecord, error) { return readRecord[diskRecord](p.halfFile()) }
 
 func readRecord[T any](path string) (*T, error) {
@@ -93,51 +93,51 @@ func (p diskFolder) write(path string, record any) error {
 		return fmt.Errorf("making the folder of the disk's records: %w", err)
 	}
 	if err := volumes.WriteRecord(path, record); err != nil {
-		return fmt.Errorf("noting which disk is mounted: %w", err)
+		return fmt.Errorf("recording which disk is mounted: %w", err)
 	}
 	return nil
 }
 
-// forget removes what is known of the disk, and other files first. The record goes last of
-// what it speaks of: while it is there, the disk counts as in use.
+// forget removes the given files and then the records of the disk. recordFile goes after all that
+// it leads to: while it exists, the disk counts as in use.
 func (p diskFolder) forget(first ...string) error {
 	for _, file := range append(first, p.halfFile(), p.recordFile()) {
 		if err := volumes.RemoveRecord(file); err != nil {
-			return fmt.Errorf("removing what was known of a disk: %w", err)
+			return fmt.Errorf("removing the record of a disk: %w", err)
 		}
 	}
 	return volumes.RemoveEmptyDir(p.dir)
 }
 
-// stagedDisk is where a disk is staged, and published. A path is written before anything
-// is mounted there.
+// stagedDisk records where a disk is staged and published. The driver writes a path before it
+// mounts anything there.
 type stagedDisk struct {
 	Handle  string   `json:"handle"`
 	Staging string   `json:"staging"`
 	Targets []string `json:"targets,omitempty"`
 }
 
-// stagedPlace is the place of a disk that is staged.
-type stagedPlace struct {
+// stagedFolder is the folder of a disk that is staged.
+type stagedFolder struct {
 	diskFolder
 	stagedDisk
 }
 
-func readStaged(dir string) (stagedPlace, *diskRecord, error) {
-	place := stagedPlace{diskFolder: diskFolder{dir: dir}}
-	record, err := place.record()
+func readStaged(dir string) (stagedFolder, *diskRecord, error) {
+	folder := stagedFolder{diskFolder: diskFolder{dir: dir}}
+	record, err := folder.record()
 	if err != nil {
-		return place, nil, err
+		return folder, nil, err
 	}
-	staged, err := readRecord[stagedDisk](place.stagedFile())
+	staged, err := readRecord[stagedDisk](folder.stagedFile())
 	if staged != nil {
-		place = placeOf(dir, *staged)
+		folder = folderOf(dir, *staged)
 	}
-	return place, record, err
+	return folder, record, err
 }
 
-func placeOf(dir string, staged stagedDisk) stagedPlace {
-	return stagedPlace{diskFolder{dir: dir, system: staged.Staging, node: filepath.Join(staged.Staging, "device")}, staged}
+func folderOf(dir string, staged stagedDisk) stagedFolder {
+	return stagedFolder{diskFolder{dir: dir, system: staged.Staging, node: filepath.Join(staged.Staging, "device")}, staged}
 }
 
-func (p stagedPlace) stagedFile() string { return filepath.Join(p.dir, "staged") }
+func (p stagedFolder) stagedFile() string { return filepath.Join(p.dir, "staged") }
