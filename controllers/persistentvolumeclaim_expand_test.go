@@ -88,7 +88,7 @@ var _ = Describe("A bound claim that requests more", func() {
 		Expect(claim.Status.AllocatedResources.Storage().String()).To(Equal("3Gi"))
 	})
 
-	It("gets its first request while the outcome of that is unknown, whatever it requests meanwhile", func() {
+	It("gets its first request while the outcome of that is unknown, whatever it requests by then", func() {
 		w.storage.FailNext(errors.New("connection lost"))
 		update(w, claim, Asking("10Gi"))
 		_ = w.round()
@@ -144,7 +144,7 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		Expect(w.newEvents()).To(ContainElement(ContainSubstring("FileSystemResizeRequired")))
 	})
 
-	It("is left to the node, also when it requests still more meanwhile, until that is done", func() {
+	It("is left to the node, also when it requests still more, until that is done", func() {
 		w.requestSize(claim, "3Gi")
 		Expect(w.expansions()).To(HaveLen(1))
 

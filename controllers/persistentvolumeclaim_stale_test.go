@@ -65,7 +65,7 @@ var _ = Describe("Nothing is provisioned", func() {
 })
 
 var _ = Describe("Nothing is left behind", func() {
-	It("in the backend that the class named before it was made anew", func() {
+	It("in the backend that the class named before it was made again", func() {
 		w := newWorld(reconciler.ClusterScope)
 		first, second := fake.New(), fake.New()
 		w.serve(byName{"first": first, "second": second})

@@ -56,7 +56,7 @@ var _ = Describe("A claim in a cluster of many kinds of volumes", func() {
 	})
 })
 
-var _ = Describe("A claim made anew under the same name", func() {
+var _ = Describe("A claim made again under the same name", func() {
 	It("is not called Bound by the late last write of the one before", func() {
 		w := newWorld(reconciler.ClusterScope)
 		first, second := Claim(), Claim()

@@ -85,7 +85,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 
 	for _, kind := range []fault{lost, unanswered} {
 		for number := range 5 {
-			It("is placed anew, with nothing left, when write "+string(rune('1'+number))+" of that is "+string(kind), func() {
+			It("is placed again, with nothing left, when write "+string(rune('1'+number))+" of that is "+string(kind), func() {
 				w := newZonedWorld(reconciler.ClusterScope, "a")
 				claim := Claim(InClass("cloud"), placedOn("node-1"))
 				w.halfMake(claim)

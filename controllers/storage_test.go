@@ -36,7 +36,7 @@ var _ = Describe("A backend that takes its time", func() {
 		Expect(w.storage.Calls()).To(HaveLen(1))
 	})
 
-	It("loses nothing of a claim that is deleted meanwhile", func() {
+	It("loses nothing of a claim that is deleted during that", func() {
 		w := newWorld(reconciler.ClusterScope)
 		w.dispatch()
 		release := w.storage.Hold()
@@ -68,7 +68,7 @@ func (w *world) dispatch() {
 }
 
 var _ = Describe("A volume with a queued removal", func() {
-	It("is kept when its policy becomes Retain meanwhile", func() {
+	It("is kept when its policy becomes Retain before the deletion", func() {
 		w := newWorldIn(newMemory())
 		w.dispatch()
 		one := LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) { object.Spec.MaxConcurrentOperations = 1 })

@@ -79,7 +79,7 @@ var _ = Describe("A volume that names its claim with the UID", func() {
 		expectPhase(w, pv, corev1.VolumeReleased)
 	})
 
-	It("is Released when the claim was made anew, which doesn't get it", func() {
+	It("is Released when the claim was made again, which doesn't get it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v", tiedTo(Claim(ClaimUID("earlier"))))
 		w.create(pv, claim)

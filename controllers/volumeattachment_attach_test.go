@@ -122,7 +122,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 		expectAttached(w, attachment, pv, node)
 	})
 
-	It("calls again soon for work in flight, as a pod waits for it, and reports nothing meanwhile", func() {
+	It("calls again soon for work in flight, as a pod waits for it, and reports nothing until then", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)

@@ -23,7 +23,7 @@ verify_generated() {
   before=$(checksums)
   hack/generate.sh
   stale=$(diff <(echo "$before") <(checksums) | awk '/^[<>]/ {print "  " $3}' | sort -u) || true
-  [[ -z $stale ]] || complain "these files were stale and are generated anew, look at them and commit them:"$'\n'"$stale"
+  [[ -z $stale ]] || complain "these files were stale and are generated again, look at them and commit them:"$'\n'"$stale"
 }
 
 verify_format() {

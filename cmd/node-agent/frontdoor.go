@@ -159,7 +159,7 @@ func (o *options) onThisNode(context.Context) (frontdoor.Info, error) {
 
 // inZone is the node's information for a driver whose volumes are disks of a zone. A cloud
 // labels the Node with its zone, at times after the kubelet starts. Until then no zone is
-// reported, and once it is known, the driver registers anew.
+// reported, and once it is known, the driver registers again.
 func (o *options) inZone(live client.Reader) frontdoor.Informer {
 	return func(ctx context.Context) (frontdoor.Info, error) {
 		info := frontdoor.Info{NodeID: o.nodeName}

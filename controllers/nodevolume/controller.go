@@ -114,7 +114,7 @@ func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.NodeV
 }
 
 // setNodeGone records since when the node is gone, and what to do about it; or that it is back. The
-// resourceVersion protects what an agent writes meanwhile.
+// resourceVersion protects a concurrent write of an agent.
 func (r *Reconciler) setNodeGone(ctx context.Context, volume *stowagev1alpha1.NodeVolume, gone bool, policy stowagev1alpha1.NodeGone) error {
 	before := volume.DeepCopy()
 	var changed bool

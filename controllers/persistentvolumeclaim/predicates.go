@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// onlyUsableBackends also passes backends that become Ready: claims that failed meanwhile must
+// onlyUsableBackends also passes backends that become Ready: claims that failed before must
 // not wait for their next retry.
 func onlyUsableBackends() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{

@@ -210,7 +210,7 @@ func (r *Reconciler) ClaimOfNodeVolume(_ context.Context, object client.Object) 
 // enqueueForRefresh schedules the pending claims of a class: their conditions may be outdated.
 // None of them gets the changed volume, unless the index reserves it. They run one after
 // another: none before quiet is over, and all before it has passed a second time. So no event
-// is missed meanwhile.
+// is missed in between.
 func (r *Reconciler) enqueueForRefresh(pv *corev1.PersistentVolume, queue wake.Queue) {
 	class := volume.GetPersistentVolumeClass(pv)
 	if r.refresh.left(class) > 0 {

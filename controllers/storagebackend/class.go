@@ -170,7 +170,7 @@ func isCopy(class *storagev1.StorageClass) bool {
 }
 
 // delete deletes a class in the version that was read: a class that was recreated, or
-// that a person changed meanwhile, stays.
+// that a user has changed since, stays.
 func (r classes) delete(ctx context.Context, class *storagev1.StorageClass) error {
 	err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID, ResourceVersion: &class.ResourceVersion})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting StorageClass %s", class.Name)

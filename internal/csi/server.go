@@ -153,8 +153,8 @@ func (s *Server) ensureServed(ctx context.Context) error {
 
 // ensureRegistering shows kubelets the socket of the registration: a new one if the node's
 // information changed.
-func (s *Server) ensureRegistering(ctx context.Context, anew bool) error {
-	if s.registering.isThere() && !anew {
+func (s *Server) ensureRegistering(ctx context.Context, again bool) error {
+	if s.registering.isThere() && !again {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(s.register), socketDirMode); err != nil {
@@ -163,7 +163,7 @@ func (s *Server) ensureRegistering(ctx context.Context, anew bool) error {
 	return s.replace(ctx, &s.registering, s.register, s.registrations)
 }
 
-// replace makes a socket anew and serves it.
+// replace makes a socket again and serves it.
 func (s *Server) replace(ctx context.Context, at **socket, path string, server *grpc.Server) error {
 	made, err := listen(ctx, path, *at)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Server) Ready(*http.Request) error {
 }
 
 // Alive is a liveness check: it passes if the driver answers calls. It also passes while
-// another process holds the driver up: to start this one anew wouldn't help.
+// another process holds the driver up: to start this one again wouldn't help.
 func (s *Server) Alive(request *http.Request) error {
 	s.mu.Lock()
 	begun, trouble := s.begun, s.trouble

@@ -136,7 +136,7 @@ func TestALivingServerIsLeftAlone(t *testing.T) {
 	stop := start(t, server)
 	wantUnready(t, server, "another process listens at "+server.endpoint)
 	if err := server.Alive(httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody)); err != nil {
-		t.Errorf("it wants to be started anew: %v", err)
+		t.Errorf("it wants to be started again: %v", err)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)

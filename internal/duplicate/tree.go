@@ -24,7 +24,7 @@ const (
 // Tree copies all that is in a directory into an empty one, which gets its owner,
 // mode, times and extended attributes too. Hard links within the tree stay hard
 // links, and holes stay holes; blocks are shared where that can be. Devices, sockets
-// and pipes are made anew as what they are: they hold no data. A mount in the tree is
+// and pipes are made again as what they are: they hold no data. A mount in the tree is
 // mount.ErrMounted. All of it survives a loss of power when Tree returns.
 func Tree(ctx context.Context, to, from *os.File) error {
 	into, err := device.Reopen(to, unix.O_RDONLY|unix.O_DIRECTORY)

@@ -8,9 +8,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/fault"
 )
 
-// anew is a cloud in which an operation on disk data or instance node is stuck, until
+// again is a cloud in which an operation on disk data or instance node is stuck, until
 // both were deleted and others have their names.
-func anew(t *testing.T, method string, begin func(*cloud) (*compute.Operation, error)) (*cloud, *compute.Operation) {
+func again(t *testing.T, method string, begin func(*cloud) (*compute.Operation, error)) (*cloud, *compute.Operation) {
 	t.Helper()
 	c := open(t, options(t))
 	c.makeInstance("node")
@@ -48,7 +48,7 @@ func TestAnOperationIsOnTheResourceThatHadTheNameAtItsStart(t *testing.T) {
 		"instances.delete":     func(c *cloud) (*compute.Operation, error) { return c.Instances.Delete(project, zone, "node").Do() },
 	} {
 		t.Run(method, func(t *testing.T) {
-			c, ended := anew(t, method, begin)
+			c, ended := again(t, method, begin)
 			if ended.Error == nil || ended.Error.Errors[0].Code != "RESOURCE_NOT_FOUND" {
 				t.Errorf("it ended as %+v", ended.Error)
 			}

@@ -91,7 +91,7 @@ func (d *disks) findAttachment(ctx context.Context, resolved *resolve.ResolvedVo
 	found := volumes.AttachmentOf(object.Status.AttachmentMetadata)
 	if found == nil {
 		return nil, fmt.Errorf("VolumeAttachment %s doesn't say by which name and serial the disk is found: "+
-			"is it attached by a Stowage manager of this version? Delete the VolumeAttachment to have it attached anew", object.Name)
+			"is it attached by a Stowage manager of this version? Delete the VolumeAttachment to have it attached again", object.Name)
 	}
 	return found, nil
 }

@@ -299,7 +299,7 @@ var _ = Describe("A volume that is a disk", func() {
 	})
 })
 
-// loseStatus makes the node one that was just made anew.
+// loseStatus makes the node one that was just made again.
 func (w *world) loseStatus(ctx context.Context) {
 	GinkgoHelper()
 	node := w.readNode(ctx)

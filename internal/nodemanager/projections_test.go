@@ -176,7 +176,7 @@ var _ = Describe("Projected content", func() {
 		Eventually(w.contentOf(pod, "secret", "password")).Should(Equal("whisper"))
 	})
 
-	It("is read anew for a pod that has the name of an older one", func(ctx context.Context) {
+	It("is read again for a pod that has the name of an older one", func(ctx context.Context) {
 		w.startAgent()
 		password := w.secret("password", "hush")
 		Expect(admin.Create(ctx, password)).To(Succeed())

@@ -152,7 +152,7 @@ func (r *Reconciler) mount(ctx context.Context, at *pass, volume *DesiredVolume,
 	})
 	if outcome.Err != nil {
 		// By the next attempt, the claim may be bound to another volume, or the volume be
-		// attached anew.
+		// attached again.
 		volume.Resolved = nil
 	}
 	state := progressOf(outcome)

@@ -33,7 +33,7 @@ type subPaths struct {
 }
 
 // ensureMounted mounts the parts of a volume, once the volume is published. A part that was
-// removed from the volume, or whose volume was mounted anew, is mounted again only while its
+// removed from the volume, or whose volume was mounted again, is mounted again only while its
 // container doesn't run: a running container keeps what it has.
 func (s *subPaths) ensureMounted(ctx context.Context, at *pass, volume *DesiredVolume, state podstatus.Progress) podstatus.Progress {
 	if !state.Done || volume.Resolved.IsBlock() {
@@ -118,7 +118,7 @@ func (s *subPaths) mount(ctx context.Context, uid types.UID, resolved *resolve.R
 	}
 	published, err := resolved.Plugin.IsPublished(table, resolved.Spec, s.tree.VolumeDir(uid, resolved.Location()))
 	if err == nil && !published {
-		err = resolve.WaitFor("the volume was unmounted meanwhile: it is mounted again first")
+		err = resolve.WaitFor("the volume is unmounted: it is mounted again first")
 	}
 	for _, part := range parts {
 		if err == nil {

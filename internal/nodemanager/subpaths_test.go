@@ -109,7 +109,7 @@ var _ = Describe("Parts of volumes", func() {
 			"variable TEAM isn't set, or is empty: set it in env or envFrom of container main"))
 	})
 
-	It("that were removed from the volume are mounted anew once their container doesn't run", func(ctx context.Context) {
+	It("that were removed from the volume are mounted again once their container doesn't run", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.boundClaim(ctx, "data")
 		pod := podWithMounts(w.pod("web", fromClaim("data")), part("data", "/logs", "logs"))

@@ -120,7 +120,7 @@ func (w *walk) entries() error {
 	return nil
 }
 
-// descend begins anew with a directory that lay too deep.
+// descend starts again with a directory that lay too deep.
 func (w *walk) descend(at *entry) error {
 	dir, err := safepath.OpenToRead(w.top, at.path())
 	if safepath.IsElsewhere(err) {

@@ -18,7 +18,7 @@ type Intent struct {
 	Backend string `json:"backend"`
 	Node    string `json:"node,omitempty"`
 	// Topologies are the allowed topologies of the class. A backend that chooses a topology
-	// chooses the same in a repeat, even if the class was deleted or recreated meanwhile.
+	// chooses the same in a repeat, even if the class was deleted or recreated since.
 	Topologies []corev1.TopologySelectorTerm `json:"topologies,omitempty"`
 	Attempt    int                           `json:"attempt"`
 	// Undoing means that provisioning is being undone: the storage is removed, and Provision,

@@ -97,7 +97,7 @@ func setAttributes(dir *os.File, wanted *attributes) error {
 	return ioctl(dir, putAttributes, unsafe.Pointer(wanted))
 }
 
-// ioctl opens the directory anew: one that is open with O_PATH takes no calls.
+// ioctl opens the directory again: one that is open with O_PATH takes no calls.
 func ioctl(dir *os.File, call uintptr, argument unsafe.Pointer) error {
 	fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

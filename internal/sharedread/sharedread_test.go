@@ -98,7 +98,7 @@ var _ = Describe("A shared read", func() {
 		Eventually(answer).Should(HaveLen(2))
 	})
 
-	It("returns its error to all that share it, and the next one is made anew", func() {
+	It("returns its error to all that share it, and the next one is made again", func() {
 		away := errors.New("away")
 		go func() { held.let <- away }()
 		_, err := reads.Get(context.Background(), "a")

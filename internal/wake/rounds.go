@@ -59,7 +59,7 @@ func (r *Rounds) Wake(group string, queue workqueue.TypedDelayingInterface[recon
 }
 
 // begin starts a round. Without objects there is no round. The lock is held: a change that
-// comes meanwhile may be missing in the list.
+// comes during that may be missing in the list.
 func (r *Rounds) begin(group string, now time.Time, queue workqueue.TypedDelayingInterface[reconcile.Request], list func() []reconcile.Request) {
 	objects := list()
 	if len(objects) == 0 {

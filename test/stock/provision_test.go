@@ -86,7 +86,7 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 		eventuallyBound(ctx, second)
 	})
 
-	It("is placed anew where the zone that was chosen has no room", func(ctx SpecContext) {
+	It("is placed again where the zone that was chosen has no room", func(ctx SpecContext) {
 		DeferCleanup(world.well)
 		world.fault(ctx, `{"method":"disks.insert","count":1,"operation":"ZONE_RESOURCE_POOL_EXHAUSTED"}`)
 		claim, pod := Claim(ClaimNamed("exhausted"), InClass(cloud)), Pod("exhausted", "", "exhausted")

@@ -32,7 +32,7 @@ import (
 //	decide, from a live read
 //	DELETE the PersistentVolume, with the uid and resourceVersion of that read: the
 //	  point of no return. Our finalizer keeps the object, and nothing binds it again
-//	decide again, from a live read: a person may have chosen Retain meanwhile
+//	decide again, from a live read: a user may have set Retain since
 //	remove the storage
 //	remove the finalizer
 func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {

@@ -165,7 +165,7 @@ func (r *Recycler) EndRecycling(ctx context.Context, volume string) error {
 }
 
 // withdraw deletes a NodeRecycling. An agent that works on it stops at its next check. It
-// finishes what it does meanwhile before it starts another one for the same volume.
+// finishes that before it starts another one for the same volume.
 func (r *Recycler) withdraw(ctx context.Context, recycling *stowagev1alpha1.NodeRecycling) error {
 	err := r.client.Delete(ctx, recycling, client.Preconditions{UID: &recycling.UID})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting NodeRecycling %s", recycling.Name)

@@ -36,5 +36,5 @@ func (r *Provisioner) beginAnew(ctx context.Context, claim *corev1.PersistentVol
 	before := claim.DeepCopy()
 	provisioned.ClearIntent(claim)
 	err := r.client.Patch(ctx, claim, patch.Fenced(before))
-	return wrap.Error(err, "beginning anew for claim %s/%s", claim.Namespace, claim.Name)
+	return wrap.Error(err, "beginning again for claim %s/%s", claim.Namespace, claim.Name)
 }

@@ -27,7 +27,7 @@ import (
 )
 
 // isCurrent reports, from a live read, whether a claim still has the pending operation that
-// the cache shows. One that was undone meanwhile must not begin again, under an id that no
+// the cache shows. One that was undone since must not begin again, under an id that no
 // cleanup looks for any more.
 func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	current := &corev1.PersistentVolumeClaim{}
@@ -129,7 +129,7 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 	case err != nil:
 		return err
 	case !current:
-		return backend.InProgress.Errorf("the claim was changed meanwhile: it is read again")
+		return backend.InProgress.Errorf("the claim has changed: the next pass reads it again")
 	}
 	request := RequestFrom(claim)
 	request.Unwanted, request.Topologies = true, operation.Topologies

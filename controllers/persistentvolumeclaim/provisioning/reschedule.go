@@ -149,7 +149,7 @@ func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVol
 	return waitForOtherNode(operation), r.removeSelectedNode(ctx, claim, operation.Leaving)
 }
 
-// removeSelectedNode makes the scheduler choose another node, unless it did so meanwhile.
+// removeSelectedNode makes the scheduler choose another node, unless it has already done so.
 func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
 	if provisioned.HasIntent(claim) {
 		if err := r.countAttempt(ctx, claim); err != nil {

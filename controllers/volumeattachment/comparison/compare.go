@@ -104,7 +104,7 @@ func (r *Comparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 }
 
 // compare finds the differences. It reads the recorded attachments before the call of the
-// backend, and the requested ones after it: changes meanwhile are in neither difference.
+// backend, and the requested ones after it: a change between the two lists is in neither difference.
 func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, lister backend.AttachmentLister) error {
 	recorded, err := r.recorded(ctx, object)
 	if err != nil {

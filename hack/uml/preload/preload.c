@@ -12,7 +12,7 @@
 //
 // The timer. A kernel forgets an alarm that comes while its handler of the one before is
 // held up, and waits for it for ever: it has no other clock. So alarms come again until the
-// kernel sets its timer anew. One that comes in vain does no harm.
+// kernel sets its timer again. One that comes in vain does no harm.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>

@@ -70,7 +70,7 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	err = c.InsertDisk(ctx, zone, disk)
 	switch cloud.ReasonOf(err) {
 	case cloud.Exists:
-		return nil, backend.InProgress.Errorf("disk %s was made meanwhile: it is read again", request.ID)
+		return nil, backend.InProgress.Errorf("disk %s exists by now: the next call reads it again", request.ID)
 	case cloud.NotFound:
 		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
 	}
@@ -83,7 +83,7 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 		return nil, err
 	case made == nil:
 		// A pod may have written it already: never an empty disk instead.
-		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and was deleted since, not by Stowage: create the claim anew", request.ID, zone)
+		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and was deleted since, not by Stowage: create the claim again", request.ID, zone)
 	}
 	return b.resume(made, request)
 }

@@ -230,7 +230,7 @@ func TestADiskThatAnotherProgramDeletedIsNotMadeAgain(t *testing.T) {
 	operation, err := w.compute.Disks.Delete(project, zone, "pvc-1").Do()
 	w.ended(zone, operation, err)
 	_, err = w.openAs(w.newKind(thisCluster), "cloud").Provision(t.Context(), backendtest.Request("1"))
-	w.mustBe(err, backend.Invalid, "was deleted since, not by Stowage", "create the claim anew")
+	w.mustBe(err, backend.Invalid, "was deleted since, not by Stowage", "create the claim again")
 }
 
 func TestASpecThatTheCloudCanNotServeIsReported(t *testing.T) {

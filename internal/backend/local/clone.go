@@ -38,13 +38,13 @@ func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.No
 func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.NodeVolume, error) {
 	id, claim := request.Source.ID, request.Source.Claim
 	if id == "" {
-		return nil, backend.Invalid.Errorf("the volume that was to be copied is gone, and no copy was begun: create the claim anew, without dataSource")
+		return nil, backend.Invalid.Errorf("the volume that was to be copied is gone, and no copy was begun: create the claim again, without dataSource")
 	}
 	source := &stowagev1alpha1.NodeVolume{}
 	err := b.Live.Get(ctx, client.ObjectKey{Name: id}, source)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, backend.Invalid.Errorf("there is no NodeVolume %s, which was to be copied: create the claim anew, without dataSource", id)
+		return nil, backend.Invalid.Errorf("there is no NodeVolume %s, which was to be copied: create the claim again, without dataSource", id)
 	case err != nil:
 		return nil, fmt.Errorf("reading NodeVolume %s, which is to be copied: %w", id, err)
 	case claim.Namespace != request.Claim.Namespace:
@@ -87,7 +87,7 @@ func checkCopyable(source *stowagev1alpha1.NodeVolume, request backend.Request) 
 	ready := meta.FindStatusCondition(source.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {
 	case !source.DeletionTimestamp.IsZero() || source.Spec.RemoveData:
-		return backend.Invalid.Errorf("volume %s, which was to be copied, is being removed: create the claim anew, without dataSource", source.Name)
+		return backend.Invalid.Errorf("volume %s, which was to be copied, is being removed: create the claim again, without dataSource", source.Name)
 	case source.Spec.VolumeMode != request.VolumeMode:
 		return backend.Invalid.Errorf("volume %s, which is to be copied, has volumeMode %s: ask for the same", source.Name, source.Spec.VolumeMode)
 	case request.FSType != "" && source.Spec.FSType != request.FSType:

@@ -110,7 +110,7 @@ func TestAGrowthDecidedOnAnOldReadIsRepeated(t *testing.T) {
 		},
 	})
 	_, err := grow(t, seenBy(stale).open(t, LocalBackend("disks")), "5Mi")
-	expectError(t, err, backend.InProgress, "was changed meanwhile")
+	expectError(t, err, backend.InProgress, "has changed")
 }
 
 func TestAVolumeThatTheCacheHasNotSeenIsThere(t *testing.T) {

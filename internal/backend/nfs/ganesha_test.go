@@ -84,7 +84,7 @@ func testGanesha(t *testing.T, exports string) {
 	t.Run("where root is squashed nothing is half recycled", func(t *testing.T) {
 		testRecyclingSquashed(t, newShare(t, exports, nfstest.Squashed, "scratch"))
 	})
-	t.Run("a share replaced is opened anew", on(testReplaced))
+	t.Run("a share replaced is opened again", on(testReplaced))
 	t.Run("a full share says so", on(testFull))
 	t.Run("calls to a frozen server end", on(testFrozen))
 	t.Run("where root is squashed nothing is half deleted", func(t *testing.T) { testSquashed(t, newShare(t, exports, nfstest.Squashed, "")) })

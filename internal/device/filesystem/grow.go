@@ -16,7 +16,7 @@ import (
 // errNeedsPrivilege is added to the refusal of a kernel that grows a mounted ext4 for
 // privileged processes only: see EXT4_IOC_RESIZE_FS in the kernel's fs/ext4/ioctl.c.
 var errNeedsPrivilege = errors.New("the kernel grows a mounted ext4 only for a process that has CAP_SYS_RESOURCE: " +
-	"give it to the node agent, or have the volume mounted anew, which grows it before")
+	"give it to the node agent, or have the volume mounted again, which grows it before")
 
 // Grow makes the file system on a device, which is mounted at a path, as large as the device.
 // One that is as large already is a success.

@@ -33,7 +33,7 @@ func Allocate(file *os.File, bytes int64) error {
 	if err == nil {
 		return nil
 	}
-	// Room beyond the end, which is free again when the end is set anew.
+	// Room beyond the end, which is free once the end is set again.
 	return errors.Join(fmt.Errorf("allocating %s: %w", file.Name(), err), file.Truncate(info.Size()))
 }
 

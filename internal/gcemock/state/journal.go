@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// compactAfter is how many bytes are appended before the journal is written anew.
+// compactAfter is how many bytes are appended before the journal is written again.
 const compactAfter = 16 << 20
 
 // journal is a file of lines, each with all rows that changed at once. A line that a

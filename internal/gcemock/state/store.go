@@ -75,7 +75,7 @@ func Open(folder string, now time.Time) (*Store, error) {
 	for path, row := range s.Operations.Rows {
 		s.Requests[row.RequestID] = path
 	}
-	// All of it anew: what came after a part of a line would be lost with it.
+	// All of it again: what came after a part of a line would be lost with it.
 	if err := s.journal.compact(s.tables()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -56,7 +56,7 @@ func TestARemovalWithTimeNeedsOneSlice(t *testing.T) {
 	mounttest.MustNotExist(t, filepath.Join(base, "tree"))
 }
 
-// The way down is gone anew in each slice: were it all that a slice has time for, there would
+// The way down is gone again in each slice: were it all that a slice has time for, there would
 // be no end.
 func TestSlicesOfATreeThatIsDeepAndCannotBeMovedAreFew(t *testing.T) {
 	base := mounttest.TempDir(t)

@@ -108,7 +108,7 @@ func (u *unbinding) Unmount(path string) error {
 // Unmount unmounts the last mount of a file system, at path, which may have files to write.
 // From a silent server it unmounts by force: that is ErrDetached. A mount in use is EBUSY, and
 // stays. It returns in bounded time. The channel is closed when the kernel is done with the
-// file system; until then, mounting it anew isn't safe.
+// file system; until then, mounting it again isn't safe.
 func (a Calls) Unmount(ctx context.Context, path string) (done <-chan struct{}, err error) {
 	var calls []*call
 	defer func() { done = after(calls) }()

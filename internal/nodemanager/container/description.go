@@ -87,7 +87,7 @@ func (p Pod) Describe(container corev1.Container) (Description, error) {
 func (p Pod) volume(container corev1.Container, name string) (Volume, error) {
 	volume, known := p.Volumes[name]
 	if !known {
-		return Volume{}, fmt.Errorf("container %s names volume %s, which the pod hasn't: create the pod anew", container.Name, name)
+		return Volume{}, fmt.Errorf("container %s names volume %s, which the pod hasn't: create the pod again", container.Name, name)
 	}
 	return volume, nil
 }

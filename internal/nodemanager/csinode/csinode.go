@@ -76,7 +76,7 @@ func (d *Drivers) Ensure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading CSINode %s: %w", d.NodeName, err)
 	}
-	// The entry of a driver is immutable: it is removed, and added anew.
+	// The entry of a driver is immutable: it is removed, and added again.
 	if err := d.update(ctx, node, slices.DeleteFunc(slices.Clone(node.Spec.Drivers), d.isOutdated)); err != nil {
 		return err
 	}

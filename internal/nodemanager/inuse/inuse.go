@@ -70,7 +70,7 @@ type InUse struct {
 	// reported are the disks of the last report, and attached the node's volumesAttached then.
 	reported []corev1.UniqueVolumeName
 	attached []corev1.AttachedVolume
-	// reporting serialises reports. One report covers all callers that came meanwhile.
+	// reporting serialises reports. One report covers all callers that waited for it.
 	reporting sync.Mutex
 	changed   chan struct{}
 }

@@ -14,7 +14,7 @@ type State int
 const (
 	// Missing means: nothing is mounted there.
 	Missing State = iota
-	// Stale means: the mounted part was removed from the volume, or the volume was mounted anew.
+	// Stale means: the mounted part was removed from the volume, or the volume was mounted again.
 	Stale
 	// Mounted means: a part of the volume is mounted there.
 	Mounted

@@ -73,7 +73,7 @@ type Part struct {
 
 func (p Part) check() error {
 	if !filepath.IsLocal(p.Path) || slices.Contains(strings.Split(p.Path, "/"), "..") {
-		return fmt.Errorf(`%s must be a path relative to the volume, without "..": create the pod anew with one`, p.Written)
+		return fmt.Errorf(`%s must be a path relative to the volume, without "..": create the pod again with one`, p.Written)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func crash(s *scenario) {
 			return err
 		}
 		if before.ID != after.ID {
-			return errors.New("it was mounted anew")
+			return errors.New("it was mounted again")
 		}
 		return nil
 	})

@@ -89,7 +89,7 @@ func away(s *spec) {
 	scenario.Step("the pod whose agent was killed gets its volume", func() error {
 		return errors.Join(s.stowage.AwaitMounted(s.ctx, comer), s.podFinds(comer, inClaim(comer, young, "greeting"), "kept"))
 	})
-	scenario.Step("a pod made anew finds what was stored", func() error {
+	scenario.Step("a pod made again finds what was stored", func() error {
 		again := s.pod("again", 1, old)
 		if err := s.run(again); err != nil {
 			return err

@@ -41,7 +41,7 @@ func replaced(s *spec) {
 		return s.stowage.AwaitEvent(s.ctx, second.Name, "FailedMount", "the server has lost the directory that is mounted: end the pods")
 	})
 	scenario.Step("both are ended", func() error { return s.end(first, second) })
-	scenario.Step("a pod made anew uses the new directory", func() error {
+	scenario.Step("a pod made again uses the new directory", func() error {
 		third := s.pod("third", 1, claim)
 		if err := s.run(third); err != nil {
 			return err

@@ -25,7 +25,7 @@ func (s *controller) ListVolumes(ctx context.Context, req *csi.ListVolumesReques
 	begin := 0
 	if token := req.GetStartingToken(); token != "" {
 		if begin, err = strconv.Atoi(token); err != nil || begin < 0 || begin > len(ids) {
-			return nil, status.Errorf(codes.Aborted, "starting_token %q is none of this list's: begin anew", token)
+			return nil, status.Errorf(codes.Aborted, "starting_token %q is none of this list's: start again", token)
 		}
 	}
 	response, end := &csi.ListVolumesResponse{}, len(ids)

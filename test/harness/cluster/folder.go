@@ -122,7 +122,7 @@ type ports struct{ APIServer, Etcd, Cloud int }
 func (f Folder) ports() (ports, error) {
 	var kept ports
 	if content, err := os.ReadFile(f.path("ports")); err == nil {
-		// What can't be read is chosen anew.
+		// What can't be read is chosen again.
 		_ = json.Unmarshal(content, &kept)
 	}
 	var err error

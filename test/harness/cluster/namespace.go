@@ -16,7 +16,7 @@ const insideVariable = "STOWAGE_INSIDE_NAMESPACE"
 var unshare = []string{"unshare", "--user", "--map-root-user", "--mount", "--"}
 
 // EnsureMayMount returns if this process may mount. Otherwise this process becomes
-// this program anew, as root of a user and mount namespace of its own; where the machine
+// this program again, as root of a user and mount namespace of its own; where the machine
 // does not allow that, the error says what would help. The mounts of such a namespace
 // are seen from inside only, and are gone with it.
 func EnsureMayMount() error {

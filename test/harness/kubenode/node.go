@@ -118,7 +118,7 @@ func route(ctx context.Context, node *Node) error {
 	return guest.Commands(ctx, "ip route replace "+node.settings.PodNetwork+" via "+node.settings.Address)
 }
 
-// Join makes the host a node: after each boot anew.
+// Join makes the host a node: after each boot again.
 func (n *Node) Join(ctx context.Context) error { return n.ask(ctx, "Join", n.settings) }
 
 // Import has the node take images of an archive on the machine.

@@ -33,7 +33,7 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 	labels := map[string]string{}
 	maps.Copy(labels, found.Labels)
 	labels[key] = value
-	// The fingerprint protects labels that are added meanwhile.
+	// The fingerprint protects labels that another client adds.
 	request := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
 	err := c.do(ctx, change{
 		doing: "labelling disk " + found.Path(),
@@ -48,7 +48,7 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 		},
 	})
 	if ReasonOf(err) == changed {
-		err = backend.InProgress.Errorf("the labels of disk %s were changed meanwhile: they are set anew: %w", found.Path(), err)
+		err = backend.InProgress.Errorf("the labels of disk %s have changed: Stowage sets them again: %w", found.Path(), err)
 	}
 	return err
 }

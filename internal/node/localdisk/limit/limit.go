@@ -74,7 +74,7 @@ func SetOnCopy(dir *os.File, volume layout.Volume) error {
 		return err
 	}
 	if there.Usage.Bytes > volume.Bytes+copySlack {
-		return fmt.Errorf("what is copied takes up %s, and the claim requests %s: create the claim anew, and request more: %w",
+		return fmt.Errorf("what is copied takes up %s, and the claim requests %s: create the claim again, and request more: %w",
 			layout.Quantity(there.Usage.Bytes), layout.Quantity(volume.Bytes), unix.EDQUOT)
 	}
 	return there.Set(quota.Limits{Bytes: volume.Bytes, Inodes: there.Usage.Limit.Inodes})

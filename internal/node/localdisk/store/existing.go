@@ -62,7 +62,7 @@ func (s *Store) Confirm(volume layout.Volume) error {
 	if err != nil || exists {
 		return err
 	}
-	return fmt.Errorf("%w: %s isn't on the disk: mount the disk again, or restore it; Stowage doesn't make it anew",
+	return fmt.Errorf("%w: %s isn't on the disk: mount the disk again, or restore it; Stowage doesn't make it again",
 		s.lossOf(volume), volume.Directory())
 }
 

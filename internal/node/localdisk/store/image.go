@@ -93,7 +93,7 @@ func (s *Store) checkImage(volume layout.Volume) error {
 func refuseLarger(from *os.File, volume layout.Volume) error {
 	size, err := sizeOf(from, *volume.Source)
 	if err == nil && size > volume.Bytes {
-		err = fmt.Errorf("%w: its image has %s: create the claim anew, and request as much", layout.ErrInvalid, layout.Quantity(size))
+		err = fmt.Errorf("%w: its image has %s: create the claim again, and request as much", layout.ErrInvalid, layout.Quantity(size))
 	}
 	return err
 }

@@ -92,7 +92,7 @@ var _ = Describe("A directory that is requested as a copy", func() {
 		Expect(n.reconcile(ctx, clone).RequeueAfter).To(BeZero())
 		verdict, message := conditionOf(ctx, clone, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Invalid"))
-		Expect(message).To(ContainSubstring("is gone: create the claim anew, without dataSource"))
+		Expect(message).To(ContainSubstring("is gone: create the claim again, without dataSource"))
 		Expect(entries(source)).To(BeEmpty())
 	})
 

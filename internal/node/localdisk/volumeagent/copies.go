@@ -40,7 +40,7 @@ func (c copySources) sourceOf(ctx context.Context, volume *stowagev1alpha1.NodeV
 	err := c.live.Get(ctx, client.ObjectKey{Name: volume.Spec.Source}, source)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%w: NodeVolume %s, which it was to be a copy of, is gone: create the claim anew, without dataSource",
+		return nil, fmt.Errorf("%w: NodeVolume %s, which it was to be a copy of, is gone: create the claim again, without dataSource",
 			layout.ErrInvalid, volume.Spec.Source)
 	case err != nil:
 		return nil, fmt.Errorf("reading NodeVolume %s, which is to be copied: %w", volume.Spec.Source, err)

@@ -16,7 +16,7 @@ import (
 )
 
 // errStale is a read that isn't true any more: the next reconcile reads again.
-var errStale = errors.New("the NodeVolume was changed meanwhile")
+var errStale = errors.New("the NodeVolume has changed")
 
 // remover removes the data of volumes, and then their finalizers.
 type remover struct {
@@ -28,7 +28,7 @@ type remover struct {
 }
 
 // removeData removes what is on the disk. The next call continues after ErrUnfinished, or
-// after a crash. It is errStale if the object changed meanwhile.
+// after a crash. It is errStale if the object has changed.
 func (r remover) removeData(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	if err := checkOrdered(r.store.Base, volume); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.NodeVolume, 
 	return nil
 }
 
-// removeFinalizer lets the object go. It is errStale if the object changed meanwhile.
+// removeFinalizer lets the object go. It is errStale if the object has changed.
 func (r remover) removeFinalizer(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	before := volume.DeepCopy()
 	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)

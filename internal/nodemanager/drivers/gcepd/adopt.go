@@ -58,7 +58,7 @@ func (s *Driver) adopt(earlier diskFolder, stagingOf func(mounting.Adopted) (str
 		return err
 	}
 	// Rename, never copy: a copy that stays behind could have a file system that holds data made
-	// anew.
+	// again.
 	if err := os.Rename(earlier.halfFile(), folder.halfFile()); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("taking over that its file system isn't made yet: %w", err)
 	}

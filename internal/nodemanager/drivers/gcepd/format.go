@@ -73,7 +73,7 @@ func (s *Driver) format(ctx context.Context, disk *clouddisk.Disk, fsType string
 	return folder.endHalf()
 }
 
-// finishHalf makes a file system anew that a crash left half made, and reports whether there was
+// finishHalf makes a file system again that a crash left half made, and reports whether there was
 // one. It discards a record of any other attachment.
 func (s *Driver) finishHalf(ctx context.Context, disk *clouddisk.Disk, folder diskFolder) (made bool, err error) {
 	half, err := folder.half()

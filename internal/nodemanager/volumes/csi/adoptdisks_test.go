@@ -78,7 +78,7 @@ func TestADiskOfTheLayoutBeforeIsTakenOverWhilePodsUseIt(t *testing.T) {
 				n.Errorf("after: got %v, %v", there, err)
 			}
 			if n.idOf(pod, spec) != before {
-				n.Errorf("%s was mounted anew", pod)
+				n.Errorf("%s was mounted again", pod)
 			}
 		}
 		if _, err := os.Stat(filepath.Join(n.dir, "agent", "disks")); !os.IsNotExist(err) {

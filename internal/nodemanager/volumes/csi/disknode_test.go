@@ -86,7 +86,7 @@ func (n *diskNode) path() string {
 	return path
 }
 
-// restart makes the volume types anew, as an agent does that starts.
+// restart makes the volume types again, as an agent does that starts.
 func (n *diskNode) restart() {
 	n.Helper()
 	var err error

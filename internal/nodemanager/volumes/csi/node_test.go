@@ -92,7 +92,7 @@ func (n *node) resize(t *testing.T, bytes int64) {
 	}
 }
 
-// restart makes the volume types anew, as an agent that starts does.
+// restart makes the volume types again, as an agent that starts does.
 func (n *node) restart(t *testing.T) {
 	t.Helper()
 	n.restartWith(t, localdriver.Volumes{Base: filepath.Join(n.dir, "base")}, ownership.Owner{})

@@ -38,7 +38,7 @@ func (n *kubeletDisk) begin() {
 	n.renew()
 }
 
-// renew makes the driver anew, as an agent that starts does.
+// renew makes the driver again, as an agent that starts does.
 func (n *kubeletDisk) renew() {
 	n.Helper()
 	var err error

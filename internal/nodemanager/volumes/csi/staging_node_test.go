@@ -33,7 +33,7 @@ func newKubeletNode(t *testing.T, fsType string, bytes int64) *kubeletNode {
 	return n
 }
 
-// restart makes the driver anew, as an agent that starts does.
+// restart makes the driver again, as an agent that starts does.
 func (n *kubeletNode) restart(t *testing.T) {
 	t.Helper()
 	var err error

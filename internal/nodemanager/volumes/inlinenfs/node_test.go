@@ -66,7 +66,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// restart starts an agent anew, with a kernel of its own.
+// restart starts an agent again, with a kernel of its own.
 func (n *node) restart(t *testing.T, kernel kernel) {
 	t.Helper()
 	shares, err := nfs.New(kernel, filepath.Join(n.dir, "nfs"))

@@ -33,7 +33,7 @@ func newStaged(t *testing.T) *staged {
 	return n
 }
 
-// renew starts an agent anew, with a kernel of its own.
+// renew starts an agent again, with a kernel of its own.
 func (n *staged) renew(t *testing.T, kernel kernel) {
 	t.Helper()
 	n.restart(t, kernel)

@@ -35,7 +35,7 @@ func newStaged(t *testing.T) *staged {
 	return s
 }
 
-// restart makes the driver anew, as an agent that starts does.
+// restart makes the driver again, as an agent that starts does.
 func (s *staged) restart() {
 	s.Helper()
 	var err error
