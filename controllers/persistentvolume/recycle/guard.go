@@ -78,7 +78,7 @@ func (r *Recycler) confirmRecycling(ctx context.Context, decided *corev1.Persist
 		return fmt.Errorf("reading volume %s: %w", decided.Name, err)
 	}
 	if current.UID != decided.UID || current.ResourceVersion != decided.ResourceVersion {
-		return backend.InProgress.Errorf("volume %s has changed: the next pass reads it again", decided.Name)
+		return backend.InProgress.Errorf("volume %s has changed: it is read again", decided.Name)
 	}
 	return r.checkUnused(ctx, current)
 }

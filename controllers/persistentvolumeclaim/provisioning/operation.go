@@ -129,7 +129,7 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 	case err != nil:
 		return err
 	case !current:
-		return backend.InProgress.Errorf("the claim has changed: the next pass reads it again")
+		return backend.InProgress.Errorf("the claim has changed: it is read again")
 	}
 	request := RequestFrom(claim)
 	request.Unwanted, request.Topologies = true, operation.Topologies

@@ -70,7 +70,7 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	err = c.InsertDisk(ctx, zone, disk)
 	switch cloud.ReasonOf(err) {
 	case cloud.Exists:
-		return nil, backend.InProgress.Errorf("disk %s exists by now: the next call reads it again", request.ID)
+		return nil, backend.InProgress.Errorf("disk %s exists by now: it is read again", request.ID)
 	case cloud.NotFound:
 		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
 	}

@@ -34,7 +34,7 @@ func (b *localBackend) patch(ctx context.Context, before, volume *stowagev1alpha
 	err := b.Client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsConflict(err):
-		return backend.InProgress.Errorf("NodeVolume %s has changed: the next pass reads it again", volume.Name)
+		return backend.InProgress.Errorf("NodeVolume %s has changed: it is read again", volume.Name)
 	case err != nil:
 		return fmt.Errorf("%s of NodeVolume %s: %w", doing, volume.Name, err)
 	}
