@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 
 	"github.com/stowage-dev/stowage/internal/mount/remote"
+	nfsdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
@@ -42,7 +43,7 @@ func TestNFS(t *testing.T) { guest.RunSpecs(t, "NFS") }
 
 // services are what each node serves.
 func services() ([]any, error) {
-	plugin, err := nfs.New(remote.NewCalls(), filepath.Join(pluginDir, "nfs"))
+	plugin, err := nfs.New(nfsdriver.NewShares(remote.NewCalls()), filepath.Join(pluginDir, "nfs"))
 	if err != nil {
 		return nil, err
 	}

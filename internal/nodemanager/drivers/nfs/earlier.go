@@ -3,6 +3,8 @@ package nfs
 import (
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -36,10 +38,16 @@ func (e earlier) bind(ctx context.Context, share *Share, staging string) (bool, 
 		return false, err
 	}
 	point, mounted := table.At(at)
-	if !mounted || len(usersOf(table, point)) == 0 {
+	if !mounted || !e.isInPod(usersOf(table, point)) {
 		return false, nil
 	}
 	return true, e.shares.Bind(ctx, share, at, staging)
+}
+
+// isInPod reports whether one of the mounts is a pod's. What no pod has may be anything.
+func (e earlier) isInPod(users []mount.Point) bool {
+	pods := filepath.Join(filepath.Dir(e.folder), "pods") + "/"
+	return slices.ContainsFunc(users, func(user mount.Point) bool { return strings.HasPrefix(user.Path, pods) })
 }
 
 // earlierKey is the key that the share had in the previous layout, in which the mount of a share

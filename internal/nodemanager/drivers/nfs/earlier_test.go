@@ -23,7 +23,6 @@ type upgraded struct {
 func newUpgraded(t *testing.T, spec volumes.Spec) *upgraded {
 	t.Helper()
 	s := newStaged(t)
-	// The share without the volume's name: the previous layout named it so.
 	share, err := nfs.ShareOf(spec)
 	s.must(err)
 	u := &upgraded{s, s.at(filepath.Join("nfs", share.Key())), s.at("pods/uid/volumes/kubernetes.io~nfs/pvc-1/mount")}
@@ -107,9 +106,12 @@ func TestATakeoverOfAShareThatIsCutOffIsFinished(t *testing.T) {
 func TestWhatNoPodHasOrIsAnotherShareIsNotTakenOver(t *testing.T) {
 	spec := ofBackend("nfs", "/srv", "")
 	changes := map[string]func(*upgraded){
-		"no pod has it":           func(u *upgraded) { u.kernel.Remove(u.pod) },
-		"something else is there": func(u *upgraded) { u.kernel.Remove(u.shared); u.kernel.Add(mount.Point{Device: "0:7", Root: "/", Path: u.shared}) },
-		"a reboot took it away":   func(u *upgraded) { u.kernel.Clear() },
+		"no pod has it": func(u *upgraded) { u.kernel.Remove(u.pod) },
+		"something else is there": func(u *upgraded) {
+			u.kernel.Remove(u.shared)
+			u.kernel.Add(mount.Point{Device: "0:7", Root: "/", Path: u.shared})
+		},
+		"a reboot took it away": func(u *upgraded) { u.kernel.Clear() },
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,10 @@ import (
 // usable: see New.
 type Plugin struct{ sources }
 
-var _ volumes.Grower = Plugin{}
+var (
+	_ volumes.Grower = Plugin{}
+	_ volumes.Queuer = Plugin{}
+)
 
 // New returns the volume type for volumes that pods see as directories.
 func New(caller *Caller) Plugin { return Plugin{sources{caller: caller}} }
@@ -33,6 +36,11 @@ func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 // IsPublished implements volumes.Plugin.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
 	return p.caller.isPublished(table, spec, dirTarget(dir))
+}
+
+// Queue implements volumes.Queuer.
+func (p Plugin) Queue(spec volumes.Spec, dir string) string {
+	return p.caller.queueOf(spec, dirTarget(dir))
 }
 
 // Publish implements volumes.Plugin.
@@ -74,6 +82,9 @@ func (p Plugin) removeEarlierFSGroup(dir string) error {
 
 // unpublishEarlier unmounts what an agent of the previous layout mounted.
 func (p Plugin) unpublishEarlier(ctx context.Context, dir string) error {
+	if err := p.caller.unbindRemote(ctx, p.Path(dir)); err != nil {
+		return err
+	}
 	if err := p.takeFromPod(ctx, dir); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestACrashAnywhereLeavesNothingThatTheNextAgentDoesNotFind(t *testing.T) {
 	crashes := map[string]func(k *nfstest.Kernel, dir string){
 		"before anything is mounted":               func(k *nfstest.Kernel, _ string) { k.Clear() },
 		"between the node's mount and the pod's":   func(k *nfstest.Kernel, dir string) { k.Remove(dir) },
-		"after both":                               func(*kernel, string) {},
+		"after both":                               func(*nfstest.Kernel, string) {},
 		"after the pod's mount and mount point go": func(k *nfstest.Kernel, dir string) { k.Remove(dir); _ = os.Remove(filepath.Join(dir, mountDir)) },
 	}
 	for name, crash := range crashes {
