@@ -209,12 +209,21 @@ func (d *Driver) Unpublish(ctx context.Context, _, target string) error {
 	return volumes.RemovePoint(target)
 }
 
-// Unstage unmounts a volume that no pod has any more. A silent server is an error as in Unpublish.
+// Unstage unmounts a volume that no pod has any more. A silent server is an error as in Unpublish:
+// the next call succeeds at once, even if the kernel isn't done with the share. Stage waits for
+// that.
 func (d *Driver) Unstage(ctx context.Context, handle, staging string) error {
+	record, table, err := d.known(handle)
+	if err != nil {
+		return err
+	}
+	if !table.IsMountPoint(staging) && (record == nil || record.Staging != staging) {
+		return nil
+	}
 	if err := d.earlier.drop(ctx, staging); err != nil {
 		return err
 	}
-	err := d.shares.Unstage(ctx, staging, func() error { return d.forget(handle, staging) })
+	err = d.shares.Unstage(ctx, staging, func() error { return d.forget(handle, staging) })
 	if errors.Is(err, volumes.ErrInUse) {
 		return fmt.Errorf("unstaging volume %s: %w", handle, err)
 	}

@@ -211,8 +211,8 @@ func TestAHangingServerIsReportedOnceAndItsPathStaysLockedUntilTheKernelIsDone(t
 	if err := s.Stage(gaveUp, spec, s.at("globalmount")); !errors.Is(err, nfs.ErrBusy) {
 		t.Errorf("staging it again: %v", err)
 	}
-	close(s.kernel.Done)
 	s.must(s.unstage())
+	close(s.kernel.Done)
 	s.mustBeClean()
 	s.must(s.stage(spec))
 }

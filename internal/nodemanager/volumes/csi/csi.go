@@ -11,6 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 )
 
 // Plugin is the volume type for volumes that pods see as directories. Its zero value isn't
@@ -19,6 +20,7 @@ type Plugin struct{ sources }
 
 var (
 	_ volumes.Grower = Plugin{}
+	_ volumes.Mover  = Plugin{}
 	_ volumes.Queuer = Plugin{}
 )
 
@@ -36,6 +38,14 @@ func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 // IsPublished implements volumes.Plugin.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
 	return p.caller.isPublished(table, spec, dirTarget(dir))
+}
+
+// EarlierName implements volumes.Mover.
+func (p Plugin) EarlierName(spec volumes.Spec) string {
+	if p.caller.isRemote(spec.PersistentVolume.Spec.CSI.Driver) {
+		return nfs.PluginName
+	}
+	return ""
 }
 
 // Queue implements volumes.Queuer.

@@ -1,5 +1,12 @@
 package volumes
 
+// Mover is a Plugin that has volumes which agents of the previous layout had under another type.
+type Mover interface {
+	Plugin
+	// EarlierName returns the name of the type that had a volume; "" if it is still this one.
+	EarlierName(spec Spec) string
+}
+
 // Queuer is a Plugin whose operations don't all wait in the queue of their type: some volumes may
 // hang, and hold up no others.
 type Queuer interface {
