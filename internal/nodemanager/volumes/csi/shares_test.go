@@ -29,6 +29,7 @@ type shareNode struct {
 	dir     string
 	servers *servers
 	plugin  csi.Plugin
+	devices csi.DevicePlugin
 }
 
 // servers hold up unmounts at a path until they are released.
@@ -66,7 +67,7 @@ func (n *shareNode) restart() {
 	n.must(err)
 	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: mount.Kernel{}, Root: n.dir, Drivers: []drivers.Driver{driver}, Owner: ownership.Owner{}})
 	n.must(err)
-	n.plugin = csi.New(caller)
+	n.plugin, n.devices = csi.New(caller), csi.NewDevices(caller)
 }
 
 func (n *shareNode) must(errs ...error) {
@@ -113,6 +114,13 @@ func (n *shareNode) mustBeClean() {
 		if left, _ := filepath.Glob(filepath.Join(n.dir, pattern)); len(left) > 0 {
 			n.Errorf("still there: %v", left)
 		}
+	}
+}
+
+func TestAShareIsNoDevice(t *testing.T) {
+	n := newShareNode(t)
+	if spec := n.spec("pvc-1", asDevice); n.devices.CanHandle(spec) || n.plugin.CanHandle(spec) {
+		t.Error("a share as a device is served")
 	}
 }
 
@@ -215,8 +223,7 @@ func TestSharesHaveAQueueOfTheirOwn(t *testing.T) {
 	n.must(n.unpublish("pod"))
 }
 
-//proves:nfs/hangs
-func TestAMountWithoutARecordIsUnmountedByItsDriver(t *testing.T) {
+func TestAShareWhoseRecordIsLostGoesWithItsPod(t *testing.T) {
 	n := newShareNode(t)
 	n.must(n.publish("pod", n.spec("pvc-1")), os.Remove(filepath.Join(n.at("pod"), "vol_data.json")))
 	n.must(n.unpublish("pod"))
