@@ -38,6 +38,7 @@ type kernel interface {
 type node struct {
 	dir     string
 	servers mounttest.Servers
+	shares  nfs.Plugin
 	driver  inlinenfs.Driver
 	plugin  inlinenfs.Plugin
 	backend *stowagev1alpha1.StorageBackend
@@ -74,8 +75,8 @@ func newNode(t *testing.T) *node {
 func (n *node) restart(t *testing.T, kernel kernel) {
 	t.Helper()
 	servers := nfsdriver.NewShares(kernel)
-	shares, err := nfs.New(servers, filepath.Join(n.dir, "nfs"))
-	if err != nil {
+	var err error
+	if n.shares, err = nfs.New(servers, filepath.Join(n.dir, "nfs")); err != nil {
 		t.Fatal(err)
 	}
 	claimed, err := nfsdriver.New(servers, filepath.Join(n.dir, "staged"))
@@ -83,7 +84,7 @@ func (n *node) restart(t *testing.T, kernel kernel) {
 		t.Fatal(err)
 	}
 	n.driver, err = inlinenfs.NewDriver(inlinenfs.Options{
-		Claimed: claimed.WithEarlier(filepath.Join(n.dir, "nfs")), Shares: shares, Folders: kernel, Backends: n.backends, Folder: filepath.Join(n.dir, "inline"),
+		Claimed: claimed.WithEarlier(filepath.Join(n.dir, "nfs")), Shares: n.shares, Folders: kernel, Backends: n.backends, Folder: filepath.Join(n.dir, "inline"),
 	})
 	if err != nil {
 		t.Fatal(err)
