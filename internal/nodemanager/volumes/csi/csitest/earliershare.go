@@ -42,8 +42,3 @@ func (e EarlierShare) Mount(ctx context.Context, dir string) error {
 	}
 	return e.Mounter.BindMount(ctx, shared, seen, e.Spec.Access)
 }
-
-// Begin leaves what a crash leaves between the mount for the node and that for the pod.
-func (e EarlierShare) Begin(ctx context.Context, dir string) error {
-	return errors.Join(e.Mount(ctx, dir), e.Mounter.Unbind(ctx, filepath.Join(dir, "mount")))
-}
