@@ -218,7 +218,8 @@ func (d *Driver) Unstage(ctx context.Context, handle, staging string) error {
 		return err
 	}
 	if !table.IsMountPoint(staging) && (record == nil || record.Staging != staging) {
-		return nil
+		// A crash may have left half a record.
+		return d.forget(handle, staging)
 	}
 	if err := d.earlier.drop(ctx, staging); err != nil {
 		return err
