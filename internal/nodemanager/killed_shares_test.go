@@ -69,9 +69,7 @@ func (n *killedNode) mustBeUpgraded(t *testing.T, wanted []string, when string) 
 	if !slices.ContainsFunc(got, func(line string) bool { return had(line) && strings.HasPrefix(line, "mounted: ") }) {
 		t.Fatalf("%s: the pod lost its mount", when)
 	}
-	if got = slices.DeleteFunc(got, had); !slices.Equal(got, wanted) {
-		t.Fatalf("%s: got\n%s\nwant\n%s", when, strings.Join(got, "\n"), strings.Join(wanted, "\n"))
-	}
+	mustBeSame(t, slices.DeleteFunc(got, had), wanted, when)
 }
 
 // sweep has volumes unstaged that a pod of the layout before had last.
