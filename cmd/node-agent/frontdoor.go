@@ -21,6 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	localdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
+	nfsdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/internal/program"
@@ -86,7 +87,7 @@ func checkMountsSeen(dir string) error {
 
 // servedDrivers makes the drivers for the kubelet.
 func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live client.Reader) ([]served, error) {
-	shares, err := stagedShares(options, options.records(stowagev1alpha1.NFSDriver), live)
+	_, shares, err := newNFSDriver(options, backendsIn(live))
 	if err != nil {
 		return nil, err
 	}
@@ -107,22 +108,23 @@ func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live clien
 	}, nil
 }
 
-// stagedShares serves volumes of the nfs driver, and those that pods name themselves.
-func stagedShares(options *options, records string, live client.Reader) (drivers.Inliner, error) {
-	servers := remote.NewCalls()
-	claimed, err := nfs.NewStaging(servers, records)
+// newNFSDriver is the nfs driver, with a kubelet and without, and the volume type for volumes of
+// source nfs. Without a kubelet, backends is nil.
+func newNFSDriver(options *options, backends inlinenfs.Backends) (nfs.Plugin, inlinenfs.Driver, error) {
+	calls, folder := remote.NewCalls(), filepath.Join(options.rootDir, nfsDir)
+	servers := nfsdriver.NewShares(calls)
+	shares, err := nfs.New(servers, folder)
 	if err != nil {
-		return nil, err
+		return nfs.Plugin{}, inlinenfs.Driver{}, err
 	}
-	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
+	claimed, err := nfsdriver.New(servers, options.records(stowagev1alpha1.NFSDriver))
 	if err != nil {
-		return nil, err
+		return nfs.Plugin{}, inlinenfs.Driver{}, err
 	}
-	inline, err := inlinenfs.New(shares, servers, filepath.Join(options.rootDir, inlineDir))
-	if err != nil {
-		return nil, err
-	}
-	return inlinenfs.NewStaging(claimed, inline, backendsIn(live)), nil
+	driver, err := inlinenfs.NewDriver(inlinenfs.Options{
+		Claimed: claimed.WithEarlier(folder), Shares: shares, Folders: calls, Backends: backends, Folder: filepath.Join(options.rootDir, inlineDir),
+	})
+	return shares, driver, err
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get

@@ -18,7 +18,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/node/localdisk"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/recycling"
@@ -41,7 +40,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/local"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/projected"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/secret"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -195,35 +193,25 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 // devices.
 func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *gcepd.Driver, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
-	servers := remote.NewCalls()
-	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
+	plain, shares, err := newNFSDriver(options, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	inline, err := inlinenfs.New(shares, servers, filepath.Join(options.rootDir, inlineDir))
+	directoriesAndImages, err := newLocalDriver(options, onDisks)
 	if err != nil {
 		return nil, nil, err
 	}
-	caller, err := newCaller(options, onDisks, disks, owner)
+	caller, err := csi.NewCaller(csi.CallerOptions{
+		Mounter: mounter, Root: options.rootDir, Drivers: []drivers.Driver{directoriesAndImages.WithOwner(owner), disks, shares}, Owner: owner,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	directories = volumes.Registry{
 		csi.New(caller), hostpath.New(mounter, options.rootDir),
-		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,
+		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), plain,
 		configmap.New(mounter), secret.New(mounter).WithOwner(owner),
-		downwardapi.New(mounter).WithOwner(owner), projected.New(mounter).WithOwner(owner), inline,
+		downwardapi.New(mounter).WithOwner(owner), projected.New(mounter).WithOwner(owner), inlinenfs.New(shares),
 	}
 	return directories, volumes.Registry{csi.NewDevices(caller)}, nil
-}
-
-// newCaller calls drivers as a kubelet does, which this node hasn't.
-func newCaller(options *options, onDisks *volumeagent.Reconciler, disks *gcepd.Driver, owner ownership.Owner) (*csi.Caller, error) {
-	local, err := newLocalDriver(options, onDisks)
-	if err != nil {
-		return nil, err
-	}
-	return csi.NewCaller(csi.CallerOptions{
-		Mounter: mount.Kernel{}, Root: options.rootDir, Drivers: []drivers.Driver{local.WithOwner(owner), disks}, Owner: owner,
-	})
 }

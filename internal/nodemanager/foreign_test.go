@@ -67,7 +67,8 @@ func TestNothingIsRemovedWhereSomethingElseLiesThanTheAgentMade(t *testing.T) {
 			mustDo(t, os.MkdirAll(n.path("like-a-pod", "volumes", "kubernetes.io~empty-dir"), 0o700),
 				os.Symlink(n.path("host"), n.path("like-a-pod", "volumes", "kubernetes.io~empty-dir", "data")),
 				os.MkdirAll(filepath.Dir(n.inPod()), 0o700), os.MkdirAll(n.path("agent", "plugins", "kubernetes.io", "csi"), 0o750),
-				os.MkdirAll(n.path("agent", "staged", "local"), 0o750), os.MkdirAll(n.path("agent", "staged", stowagev1alpha1.GCEDriver), 0o750))
+				os.MkdirAll(n.path("agent", "staged", "local"), 0o750), os.MkdirAll(n.path("agent", "staged", stowagev1alpha1.GCEDriver), 0o750),
+				os.MkdirAll(n.path("agent", "staged", stowagev1alpha1.NFSDriver), 0o750), os.MkdirAll(n.path("agent", "nfs"), 0o750))
 			// What lies deeper has the folders that it needs.
 			at, err := put(n)
 			if err != nil {

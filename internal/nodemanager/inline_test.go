@@ -16,6 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	nfsdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
@@ -39,11 +40,16 @@ func (w *world) onShare(parts ...string) string {
 // inline is the type of inline volumes, on the world's servers.
 func (w *world) inline() volumes.Plugin {
 	GinkgoHelper()
-	shares, err := nfs.New(w.servers(), filepath.Join(w.root, "nfs"))
+	servers := nfsdriver.NewShares(w.servers())
+	shares, err := nfs.New(servers, filepath.Join(w.root, "nfs"))
 	Expect(err).NotTo(HaveOccurred())
-	plugin, err := inlinenfs.New(shares, w.servers(), filepath.Join(w.root, "inline"))
+	claimed, err := nfsdriver.New(servers, filepath.Join(w.root, "staged", stowagev1alpha1.NFSDriver))
 	Expect(err).NotTo(HaveOccurred())
-	return plugin
+	driver, err := inlinenfs.NewDriver(inlinenfs.Options{
+		Claimed: claimed, Shares: shares, Folders: w.servers(), Folder: filepath.Join(w.root, "inline"),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return inlinenfs.New(driver)
 }
 
 // backend creates a backend with or without inline volumes.

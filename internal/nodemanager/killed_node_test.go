@@ -168,7 +168,11 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 	if err != nil {
 		return nil, nil, err
 	}
-	caller, err := csitest.NewCaller(n.root(), n.path("base"), disks)
+	plain, shares, err := n.shares()
+	if err != nil {
+		return nil, nil, err
+	}
+	caller, err := csitest.NewCaller(n.root(), n.path("base"), disks, shares)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,7 +181,7 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 		Events: events.NewFakeRecorder(mostEvents), Clock: clocktesting.NewFakeClock(time.Now()), Disks: n.inUse(disks),
 		Volumes: volumes.Registry{
 			csi.New(caller), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
-			configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel),
+			configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel), plain,
 		},
 		Devices: volumes.Registry{csi.NewDevices(caller)},
 	}), api, nil

@@ -38,6 +38,8 @@ var killedVolumes = map[string]corev1.VolumeSource{
 	"csi local":          nodetest.ClaimVolume("", false).VolumeSource,
 	"csi image":          nodetest.ClaimVolume("", false).VolumeSource,
 	"csi image as block": nodetest.ClaimVolume("", false).VolumeSource,
+	killedShare:          nodetest.ClaimVolume("", false).VolumeSource,
+	"nfs":                nodetest.ClaimVolume("", false).VolumeSource,
 	killedDisk:           nodetest.ClaimVolume("", false).VolumeSource,
 	killedEmptyDisk:      nodetest.ClaimVolume("", false).VolumeSource,
 	killedBlockDisk:      nodetest.ClaimVolume("", false).VolumeSource,
@@ -67,6 +69,10 @@ func (n *killedNode) volumeOf(name string) (corev1.Volume, []client.Object) {
 		object.Spec.PersistentVolumeSource = n.csiSource(stowagev1alpha1.LayoutDirectory, "directory")
 	case "csi image":
 		object.Spec.PersistentVolumeSource = n.csiSource(stowagev1alpha1.LayoutImage, "image")
+	case killedShare:
+		object.Spec.PersistentVolumeSource = n.shareSource()
+	case "nfs":
+		object.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: killedServer, Path: "/directory"}}
 	case killedDisk, killedEmptyDisk:
 		object.Spec.PersistentVolumeSource = n.diskSource()
 	case killedBlockDisk:
@@ -93,7 +99,7 @@ func (n *killedNode) csiSource(layout stowagev1alpha1.LocalLayout, name string) 
 // prepare makes what the volumes' data is kept in, which outlives every pod.
 func (n *killedNode) prepare(t *testing.T) {
 	t.Helper()
-	for _, dir := range []string{n.path("host", "part"), n.path("base", "directory", "part"), n.path("base", "image")} {
+	for _, dir := range []string{n.path("host", "part"), n.path("base", "directory", "part"), n.path("base", "image"), n.servers().PathOf(killedServer, "/directory/part")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}

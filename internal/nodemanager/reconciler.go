@@ -143,7 +143,7 @@ func (r *Reconciler) mount(ctx context.Context, at *pass, volume *DesiredVolume,
 		return volume.failed(err)
 	}
 	volume.Waits = 0
-	task := operations.Task{Kind: operations.Mounting, Type: resolved.Plugin.Name(), Dir: dir, Pod: at.pod.UID}
+	task := operations.Task{Kind: operations.Mounting, Type: volumes.QueueOf(resolved.Plugin, resolved.Spec, dir), Dir: dir, Pod: at.pod.UID}
 	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error {
 		if err := r.Tree.EnsureParent(task.Pod, resolved.Location()); err != nil {
 			return err

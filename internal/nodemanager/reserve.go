@@ -34,7 +34,7 @@ func (r *reservations) ensureReserved(ctx context.Context, pod *corev1.Pod, reso
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := resolved.Location()
-	reservedBy, err := r.tree.ReservedBy(pod.UID, at, func(other types.UID) bool { return r.ownsName(ctx, other, resolved) })
+	reservedBy, err := r.reservedBy(ctx, pod.UID, resolved)
 	if err != nil {
 		return err
 	}
@@ -46,6 +46,20 @@ func (r *reservations) ensureReserved(ctx context.Context, pod *corev1.Pod, reso
 		name = other.Name
 	}
 	return resolve.WaitFor("volume %s is ReadWriteOncePod, and pod %s has it on this node: delete that pod, or wait until it ends", at.Name, name)
+}
+
+// reservedBy finds another pod that has the volume; "" if none has. An agent of the previous layout
+// may have mounted it under another type.
+func (r *reservations) reservedBy(ctx context.Context, pod types.UID, resolved *resolve.ResolvedVolume) (types.UID, error) {
+	ignored := func(other types.UID) bool { return r.ownsName(ctx, other, resolved) }
+	at := resolved.Location()
+	found, err := r.tree.ReservedBy(pod, at, ignored)
+	if mover, moves := resolved.Plugin.(volumes.Mover); found == "" && err == nil && moves {
+		if at.Plugin = mover.EarlierName(resolved.Spec); at.Plugin != "" {
+			return r.tree.ReservedBy(pod, at, ignored)
+		}
+	}
+	return found, err
 }
 
 // ownsName reports whether another pod has a volume of its own whose directory has the name

@@ -19,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/subpath"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // remainingType is the type, for Operations, of volumes of which only mounted parts remain.
@@ -48,7 +49,8 @@ func (s *subPaths) ensureMounted(ctx context.Context, at *pass, volume *DesiredV
 	if err != nil {
 		return volume.failed(pendingIfUnreadable(err))
 	}
-	task := operations.Task{Kind: operations.Mounting, Type: resolved.Plugin.Name(), Dir: s.tree.SubPathsDir(at.pod.UID, resolved.Name()), Pod: at.pod.UID}
+	queue := volumes.QueueOf(resolved.Plugin, resolved.Spec, s.tree.VolumeDir(at.pod.UID, resolved.Location()))
+	task := operations.Task{Kind: operations.Mounting, Type: queue, Dir: s.tree.SubPathsDir(at.pod.UID, resolved.Name()), Pod: at.pod.UID}
 	return progressOf(s.operations.Do(ctx, task, func(ctx context.Context) error {
 		return s.mount(ctx, at.pod.UID, &resolved, parts)
 	}))
@@ -151,7 +153,7 @@ func (s *subPaths) checkMounted(visible string, parts []subpath.Part) error {
 
 // ensureGone unmounts the parts of a pod's volumes, which comes before the volumes. It finds
 // them by the directories and the mount table alone.
-func (s *subPaths) ensureGone(ctx context.Context, uid types.UID, found []poddir.Location) (states []podstatus.Progress, problems []error) {
+func (s *subPaths) ensureGone(ctx context.Context, uid types.UID, found []poddir.Location, queueOf func(poddir.Location) string) (states []podstatus.Progress, problems []error) {
 	left, err := s.tree.SubPaths(uid)
 	if err != nil {
 		return nil, []error{err}
@@ -160,7 +162,7 @@ func (s *subPaths) ensureGone(ctx context.Context, uid types.UID, found []poddir
 		task := operations.Task{Kind: operations.Unmounting, Type: remainingType, Dir: s.tree.SubPathsDir(uid, name), Pod: uid}
 		for _, at := range found {
 			if at.Name == name {
-				task.Type = at.Plugin
+				task.Type = queueOf(at)
 			}
 		}
 		outcome := s.operations.Do(ctx, task, func(context.Context) error { return subpath.Remove(s.mounter, task.Dir) })

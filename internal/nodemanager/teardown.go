@@ -99,7 +99,7 @@ func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Dur
 		return 0, []error{err}
 	}
 	r.Numbers.SetLeft(uid, found)
-	states, problems := r.subPaths.ensureGone(ctx, uid, found)
+	states, problems := r.subPaths.ensureGone(ctx, uid, found, func(at poddir.Location) string { return r.queueOf(uid, at) })
 	if err := r.Tree.RemoveContainers(uid); err != nil {
 		problems = append(problems, err)
 	}
@@ -132,12 +132,21 @@ func (r *remover) unpublish(ctx context.Context, uid types.UID, at poddir.Locati
 	if !known {
 		return podstatus.Progress{}, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, dir)
 	}
-	task := operations.Task{Kind: operations.Unmounting, Type: at.Plugin, Dir: dir, Pod: uid}
+	task := operations.Task{Kind: operations.Unmounting, Type: r.queueOf(uid, at), Dir: dir, Pod: uid}
 	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
 	if outcome.Err != nil {
 		return progressOf(outcome), fmt.Errorf("volume %s: %w", at.Name, outcome.Err)
 	}
 	return progressOf(outcome), nil
+}
+
+// queueOf returns the queue for the operations of a volume that is known by its directory.
+func (r *remover) queueOf(uid types.UID, at poddir.Location) string {
+	plugin, known := r.findType(at)
+	if !known {
+		return at.Plugin
+	}
+	return volumes.QueueOf(plugin, volumes.Spec{}, r.Tree.VolumeDir(uid, at))
 }
 
 // findType finds the type of a volume by its directory.

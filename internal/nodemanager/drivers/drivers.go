@@ -1,6 +1,6 @@
 // Package drivers defines the node side of a CSI driver: the Node service of the Container
-// Storage Interface, in Go. Each of Stowage's drivers implements it: packages local and gcepd
-// beside it, and volumes/nfs.
+// Storage Interface, in Go. Each of Stowage's drivers implements it: packages local, gcepd and nfs
+// below it.
 //
 // Package csi calls it with the calls of a kubelet. On a node without one, the volume type for
 // csi volumes makes the calls that a kubelet would make. A driver doesn't decide when a volume is
@@ -27,7 +27,8 @@ import (
 //
 // In a spec, the PersistentVolume's name is the handle. A spec that is made from a kubelet's call
 // has no Pod. Its PersistentVolume has only the driver, the handle, the attributes, the file
-// system, the mount options and the access modes.
+// system, the mount options and the access modes. The access in Stage's spec is that of the volume
+// for all pods; that in Publish's spec is one pod's.
 type Driver interface {
 	// Name returns the driver's name, such as nfs.stowage.dev.
 	Name() string
@@ -60,6 +61,15 @@ type Grower interface {
 	// Grow makes a volume that is staged, or published, at a path as large as its storage is now,
 	// and returns that size in bytes. If it isn't there, the error wraps volumes.ErrNotFound.
 	Grow(ctx context.Context, handle, path string) (int64, error)
+}
+
+// Remote is a Driver whose volumes may be on servers that hang. Callers inspect, open and list
+// nothing that is mounted of such a volume: so they apply no fsGroup to it. They let its calls hold
+// up no call for another driver.
+type Remote interface {
+	Driver
+	// IsRemote reports whether the driver's volumes are on servers.
+	IsRemote() bool
 }
 
 // Inliner is a Driver that also serves inline volumes, which a pod's own spec defines. They

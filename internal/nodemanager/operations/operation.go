@@ -34,7 +34,7 @@ func (k Kind) undoes(other Kind) bool {
 // Task is what an operation does, and where.
 type Task struct {
 	Kind Kind
-	// Type is the name of the volume's type.
+	// Type is the name of the volume's type, or of its queue if the type has several.
 	Type string
 	// Dir is the volume's directory.
 	Dir string

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/hack/uml"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 )
 
@@ -19,7 +19,7 @@ import (
 const pluginDir = "/run/plugin"
 
 // Plugin is the node agent's volume type on a node, without the agent.
-type Plugin struct{ plugin nfs.Plugin }
+type Plugin struct{ plugin csi.Plugin }
 
 // Volume is one volume of one pod.
 type Volume struct {
@@ -34,11 +34,11 @@ func (*Plugin) LoadModules(_ guest.Nothing, _ *guest.Nothing) error {
 }
 
 func dirOf(pod, volume string) string {
-	return filepath.Join(pluginDir, "pods", pod, "volumes", "kubernetes.io~nfs", volume)
+	return filepath.Join(pluginDir, "pods", pod, "volumes", "kubernetes.io~csi", volume)
 }
 
 func fileOf(pod, volume, name string) string {
-	return filepath.Join(nfs.Plugin{}.Path(dirOf(pod, volume)), name)
+	return filepath.Join(csi.Plugin{}.Path(dirOf(pod, volume)), name)
 }
 
 // Publish makes a volume visible for a pod, and says how long that took.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 	"github.com/stowage-dev/stowage/test/harness/guest"
@@ -65,8 +66,11 @@ func (s *spec) end(pods ...*corev1.Pod) error { return s.stowage.EndPods(s.ctx, 
 
 // inClaim is a file of a pod's claim, on the pod's node.
 func inClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, file string) string {
-	return inVolume(pod, claim.Spec.VolumeName, file)
+	plugin := csi.Plugin{}
+	return filepath.Join(plugin.Path(guest.VolumeDir(pod, plugin.Name(), claim.Spec.VolumeName)), file)
 }
+
+// inVolume is a file of a pod's volume of source nfs.
 
 func inVolume(pod *corev1.Pod, volume, file string) string {
 	plugin := nfs.Plugin{}

@@ -15,8 +15,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
@@ -42,11 +45,15 @@ func TestNFS(t *testing.T) { guest.RunSpecs(t, "NFS") }
 
 // services are what each node serves.
 func services() ([]any, error) {
-	plugin, err := nfs.New(remote.NewCalls(), filepath.Join(pluginDir, "nfs"))
+	driver, err := nfs.New(nfs.NewShares(remote.NewCalls()), filepath.Join(pluginDir, "staged"))
 	if err != nil {
 		return nil, err
 	}
-	return []any{&Plugin{plugin: plugin}, &Load{}, MountCalls{}}, nil
+	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: mount.Kernel{}, Root: pluginDir, Drivers: []drivers.Driver{driver}})
+	if err != nil {
+		return nil, err
+	}
+	return []any{&Plugin{plugin: csi.New(caller)}, &Load{}, MountCalls{}}, nil
 }
 
 // shared is the testbed of all specs.

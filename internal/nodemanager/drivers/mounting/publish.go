@@ -71,15 +71,15 @@ func usedBeside(table mount.Table, staged mount.Point) []mount.Point {
 // usedByOthers is usedBeside without the subPath mounts of the pod that sees the volume at
 // target. If a volume was unmounted by hand, those may still be there.
 func usedByOthers(table mount.Table, staged mount.Point, target string) []mount.Point {
-	pod := podOf(target)
+	pod := PodOf(target)
 	return slices.DeleteFunc(usedBeside(table, staged), func(point mount.Point) bool {
 		return pod != "" && strings.HasPrefix(point.Path, filepath.Join(pod, "volume-subpaths")+"/")
 	})
 }
 
-// podOf returns the directory of the pod that sees a volume at target,
+// PodOf returns the directory of the pod that sees a volume at target,
 // <pods>/<uid>/volumes/<type>/<volume>/mount; "" if target isn't in one.
-func podOf(target string) string {
+func PodOf(target string) string {
 	folder := filepath.Dir(filepath.Dir(filepath.Dir(target)))
 	if filepath.Base(folder) != "volumes" {
 		return ""

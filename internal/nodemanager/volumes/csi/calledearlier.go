@@ -58,7 +58,8 @@ func (c *Caller) findStaged(table mount.Table, at podTarget) (*volumeData, error
 	}
 	for _, point := range table.Below(c.plugins) {
 		staging := point.Path
-		same := point.Device == seen.Device && point.Root == seen.Root
+		// Mounts of one server may share their device.
+		same := point.Device == seen.Device && point.Root == seen.Root && (point.Address == "" || point.Source == seen.Source)
 		if at.device {
 			staging = filepath.Dir(point.Path)
 			var err error

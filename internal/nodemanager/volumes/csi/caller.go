@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
@@ -73,6 +74,28 @@ func (c *Caller) serves(volume *corev1.PersistentVolume) bool {
 	}
 	_, known := c.drivers[volume.Spec.CSI.Driver]
 	return known
+}
+
+// isRemote reports whether the volumes of a driver are on servers, which may hang.
+func (c *Caller) isRemote(driver string) bool {
+	of, may := c.drivers[driver].(drivers.Remote)
+	return may && of.IsRemote()
+}
+
+// queueOf returns the queue of a pod's volume, by its volume object or by what the pod's directory
+// records. Volumes on servers have a queue of their own: many that hang hold up no disk.
+func (c *Caller) queueOf(spec volumes.Spec, at podTarget) string {
+	driver := ""
+	if source := spec.PersistentVolume; source != nil && source.Spec.CSI != nil {
+		driver = source.Spec.CSI.Driver
+	} else if recorded, err := at.recorded(); err == nil && recorded != nil {
+		driver = recorded.Driver
+	}
+	if !c.isRemote(driver) {
+		return mounting.PluginName
+	}
+	// As in the metrics of a kubelet.
+	return mounting.PluginName + ":" + driver
 }
 
 func (c *Caller) acquire(ctx context.Context, of volumeData) (release func(), err error) {

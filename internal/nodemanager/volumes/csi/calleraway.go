@@ -60,6 +60,25 @@ func (c *Caller) unmountDevice(ctx context.Context, data volumeData, target stri
 	return mount.UnmountBelow(mounting.Detaching{Mounter: c.mounter}, target)
 }
 
+// unbindRemote unmounts from a pod what is on a server and has no record: it was lost. The driver
+// does so in bounded time.
+func (c *Caller) unbindRemote(ctx context.Context, target string) error {
+	table, err := c.mounter.Table()
+	if err != nil {
+		return err
+	}
+	seen, mounted := table.At(target)
+	if !mounted || seen.Address == "" {
+		return nil
+	}
+	for name, driver := range c.drivers {
+		if c.isRemote(name) {
+			return driver.Unpublish(ctx, "", target)
+		}
+	}
+	return nil
+}
+
 func (c *Caller) begin(ctx context.Context, data volumeData) (drivers.Driver, func(), error) {
 	driver, served := c.drivers[data.Driver]
 	if !served {

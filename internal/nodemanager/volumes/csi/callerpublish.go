@@ -57,7 +57,7 @@ func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at podTarget) e
 		return err
 	}
 	called := asCalled(spec)
-	if err := c.stage(ctx, called, data); err != nil {
+	if err := c.stage(ctx, forAllPods(called), data); err != nil {
 		return err
 	}
 	if err := c.applyFSGroup(ctx, spec, at); err != nil {
@@ -86,7 +86,7 @@ func (c *Caller) stage(ctx context.Context, spec volumes.Spec, data volumeData) 
 // the pod itself changed. It comes after staging, which keeps a copy from starting. Such a copy
 // would contain files without the group, below a top directory that says that all have it.
 func (c *Caller) applyFSGroup(ctx context.Context, spec volumes.Spec, at podTarget) error {
-	if at.device || !needsFSGroup(spec) {
+	if at.device || !needsFSGroup(spec) || c.isRemote(spec.PersistentVolume.Spec.CSI.Driver) {
 		return nil
 	}
 	table, err := c.mounter.Table()
@@ -99,6 +99,16 @@ func (c *Caller) applyFSGroup(ctx context.Context, spec volumes.Spec, at podTarg
 	}
 	defer source.Close()
 	return c.owner.ApplyFSGroup(ctx, spec.Pod, spec.Name(), source)
+}
+
+// forAllPods returns the spec with the volume's access: the first pod that has a volume staged may
+// only read what others write.
+func forAllPods(spec volumes.Spec) volumes.Spec {
+	spec.Access = mount.ReadWrite
+	if mounting.IsForReadersOnly(spec.PersistentVolume) {
+		spec.Access = mount.ReadOnly
+	}
+	return spec
 }
 
 // asCalled returns the spec for a driver: the handle is the volume's name.

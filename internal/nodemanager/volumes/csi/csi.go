@@ -11,13 +11,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 )
 
 // Plugin is the volume type for volumes that pods see as directories. Its zero value isn't
 // usable: see New.
 type Plugin struct{ sources }
 
-var _ volumes.Grower = Plugin{}
+var (
+	_ volumes.Grower = Plugin{}
+	_ volumes.Mover  = Plugin{}
+	_ volumes.Queuer = Plugin{}
+)
 
 // New returns the volume type for volumes that pods see as directories.
 func New(caller *Caller) Plugin { return Plugin{sources{caller: caller}} }
@@ -33,6 +38,19 @@ func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 // IsPublished implements volumes.Plugin.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
 	return p.caller.isPublished(table, spec, dirTarget(dir))
+}
+
+// EarlierName implements volumes.Mover.
+func (p Plugin) EarlierName(spec volumes.Spec) string {
+	if p.caller.isRemote(spec.PersistentVolume.Spec.CSI.Driver) {
+		return nfs.PluginName
+	}
+	return ""
+}
+
+// Queue implements volumes.Queuer.
+func (p Plugin) Queue(spec volumes.Spec, dir string) string {
+	return p.caller.queueOf(spec, dirTarget(dir))
 }
 
 // Publish implements volumes.Plugin.
@@ -74,6 +92,9 @@ func (p Plugin) removeEarlierFSGroup(dir string) error {
 
 // unpublishEarlier unmounts what an agent of the previous layout mounted.
 func (p Plugin) unpublishEarlier(ctx context.Context, dir string) error {
+	if err := p.caller.unbindRemote(ctx, p.Path(dir)); err != nil {
+		return err
+	}
 	if err := p.takeFromPod(ctx, dir); err != nil {
 		return err
 	}

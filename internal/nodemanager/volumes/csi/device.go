@@ -17,9 +17,9 @@ var _ volumes.Grower = DevicePlugin{}
 // NewDevices returns the volume type for volumes that pods see as block devices.
 func NewDevices(caller *Caller) DevicePlugin { return DevicePlugin{sources{caller: caller}} }
 
-// CanHandle implements volumes.Plugin.
+// CanHandle implements volumes.Plugin. A directory of a server can't be a device.
 func (p DevicePlugin) CanHandle(spec volumes.Spec) bool {
-	return spec.IsBlock() && p.caller.serves(spec.PersistentVolume)
+	return spec.IsBlock() && p.caller.serves(spec.PersistentVolume) && !p.caller.isRemote(spec.PersistentVolume.Spec.CSI.Driver)
 }
 
 // Path implements volumes.Plugin.

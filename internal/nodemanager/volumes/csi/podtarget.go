@@ -1,6 +1,7 @@
 package csi
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,7 +79,12 @@ func stagedData(staging string) string { return filepath.Join(filepath.Dir(stagi
 // ensureStaging makes a volume's staging path, and records the volume beside it.
 func (c *Caller) ensureStaging(data volumeData) error {
 	staging := c.stagingOf(data)
-	if err := os.MkdirAll(staging, mounting.MountPointMode); err != nil {
+	err := os.MkdirAll(filepath.Dir(staging), mounting.MountPointMode)
+	if err == nil {
+		// MkdirAll would inspect what is mounted there: a server may hang.
+		err = os.Mkdir(staging, mounting.MountPointMode)
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("making the directory that the volume is staged at: %w", err)
 	}
 	known, err := volumes.ReadRecord[volumeData](stagedData(staging))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -31,7 +32,8 @@ func (p Plugin) Watch(ctx context.Context, _ volumes.Wake) {
 	}
 }
 
-// sweep has each volume unstaged that no pod has. Drivers refuse what is in use.
+// sweep has each volume unstaged that no pod has. Drivers refuse what is in use. A volume whose
+// server hangs delays no other.
 func (c *Caller) sweep(ctx context.Context) {
 	if err := c.adoptAll(); err != nil {
 		logf.FromContext(ctx).Error(err, "taking over what an agent of an earlier version mounted")
@@ -40,11 +42,15 @@ func (c *Caller) sweep(ctx context.Context) {
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "looking for volumes that are staged and unused")
 	}
+	var running sync.WaitGroup
 	for _, path := range staged {
-		if err := c.sweepOne(ctx, path); err != nil && ctx.Err() == nil {
-			logf.FromContext(ctx).Error(err, "unstaging a volume that no pod has", "record", path)
-		}
+		running.Go(func() {
+			if err := c.sweepOne(ctx, path); err != nil && ctx.Err() == nil {
+				logf.FromContext(ctx).Error(err, "unstaging a volume that no pod has", "record", path)
+			}
+		})
 	}
+	running.Wait()
 }
 
 func (c *Caller) sweepOne(ctx context.Context, path string) error {

@@ -14,6 +14,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	nfsdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
@@ -29,7 +30,7 @@ const (
 
 // kernel is all that an agent asks servers through.
 type kernel interface {
-	nfs.Mounter
+	nfsdriver.Mounter
 	inlinenfs.Folders
 }
 
@@ -37,8 +38,12 @@ type kernel interface {
 type node struct {
 	dir     string
 	servers mounttest.Servers
+	shares  nfs.Plugin
+	driver  inlinenfs.Driver
 	plugin  inlinenfs.Plugin
 	backend *stowagev1alpha1.StorageBackend
+	// asked counts how often a backend was read for a kubelet's call.
+	asked int
 }
 
 func newNode(t *testing.T) *node {
@@ -69,14 +74,30 @@ func newNode(t *testing.T) *node {
 // restart starts an agent again, with a kernel of its own.
 func (n *node) restart(t *testing.T, kernel kernel) {
 	t.Helper()
-	shares, err := nfs.New(kernel, filepath.Join(n.dir, "nfs"))
+	servers := nfsdriver.NewShares(kernel)
+	var err error
+	if n.shares, err = nfs.New(servers, filepath.Join(n.dir, "nfs")); err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := nfsdriver.New(servers, filepath.Join(n.dir, "staged"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.plugin, err = inlinenfs.New(shares, kernel, filepath.Join(n.dir, "inline"))
+	n.driver, err = inlinenfs.NewDriver(inlinenfs.Options{
+		Claimed: claimed.WithEarlier(filepath.Join(n.dir, "nfs")), Shares: n.shares, Folders: kernel, Backends: n.backends, Folder: filepath.Join(n.dir, "inline"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.plugin = inlinenfs.New(n.driver)
+}
+
+func (n *node) backends(context.Context, string) (*stowagev1alpha1.StorageBackend, error) {
+	n.asked++
+	if n.backend == nil {
+		return nil, errors.New("there is no such StorageBackend")
+	}
+	return n.backend, nil
 }
 
 // onServer is a path on the share, as the server has it.
@@ -155,7 +176,7 @@ func (n *node) mustBeClean(t *testing.T) {
 		t.Errorf("mounted: %+v (%v)", points, err)
 	}
 	for _, dir := range []string{
-		"inline/records", "inline/work", "nfs", "pods", strings.TrimPrefix(n.onServer(".stowage-inline", ".deleting"), n.dir),
+		"inline/records", "inline/work", "nfs", "staged", "pods", strings.TrimPrefix(n.onServer(".stowage-inline", ".deleting"), n.dir),
 	} {
 		if names := namesIn(t, filepath.Join(n.dir, dir)); len(names) > 0 {
 			t.Errorf("in %s is left: %v", dir, names)

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -27,18 +28,18 @@ func ofObject(path string, options ...string) volumes.Spec {
 func TestPodsAndVolumeObjectsThatNameOneShareHaveOneMountOfIt(t *testing.T) {
 	plugin, k, folder := newPlugin(t)
 	pods := map[string]volumes.Spec{
-		"pod-1": ofPod("/srv/a", false), "pod-2": ofPod("/srv/a/", true), "pod-3": ofObject("/srv/a"), "pod-4": ofBackend("nfs", "/srv/a", ""),
+		"pod-1": ofPod("/srv/a", false), "pod-2": ofPod("/srv/a/", true), "pod-3": ofObject("/srv/a"),
 	}
 	for name, spec := range pods {
 		publish(t, plugin, spec, filepath.Join(folder, name))
 	}
-	if len(k.tried) != 1 || len(k.table) != 1+len(pods) {
-		t.Errorf("mounted: %+v after %v", k.table, k.tried)
+	if len(k.Tried) != 1 || len(k.Mounts()) != 1+len(pods) {
+		t.Errorf("mounted: %+v after %v", k.Mounts(), k.Tried)
 	}
-	if point, _ := k.table.At(filepath.Join(folder, "pod-2", mountDir)); point.Access != mount.ReadOnly {
+	if point, _ := k.Mounts().At(filepath.Join(folder, "pod-2", mountDir)); point.Access != mount.ReadOnly {
 		t.Errorf("the pod that only reads has %+v", point)
 	}
-	if point, _ := k.table.At(filepath.Join(folder, "pod-1", mountDir)); point.Access != mount.ReadWrite {
+	if point, _ := k.Mounts().At(filepath.Join(folder, "pod-1", mountDir)); point.Access != mount.ReadWrite {
 		t.Errorf("the pod that writes has %+v", point)
 	}
 	for name := range pods {
@@ -54,20 +55,20 @@ func TestAPodsShareIsMountedApartFromOtherDirectoriesAndOptions(t *testing.T) {
 	publish(t, plugin, ofPod("/srv/a", false), filepath.Join(folder, "pod-1"))
 	publish(t, plugin, ofPod("/srv/a/b", false), filepath.Join(folder, "pod-2"))
 	publish(t, plugin, ofObject("/srv/a", "soft"), filepath.Join(folder, "pod-3"))
-	if len(k.tried) != 3 {
-		t.Errorf("mounted: %+v after %v", k.table, k.tried)
+	if len(k.Tried) != 3 {
+		t.Errorf("mounted: %+v after %v", k.Mounts(), k.Tried)
 	}
 }
 
 //proves:nfs/pod
 func TestAnInvalidShareIsRefused(t *testing.T) {
 	spec := ofPod("/srv/../etc", false)
-	if _, err := shareOf(spec); err == nil || !strings.Contains(err.Error(), "without '..'") {
+	if _, err := nfs.ShareOf(spec); err == nil || !strings.Contains(err.Error(), "without '..'") {
 		t.Errorf("a path that leads out: %v", err)
 	}
 	spec = ofPod("/srv", false)
 	spec.Volume.NFS.Server = "nfs,addr=192.0.2.9"
-	if _, err := shareOf(spec); err == nil || !strings.Contains(err.Error(), "no host name or IP address") {
+	if _, err := nfs.ShareOf(spec); err == nil || !strings.Contains(err.Error(), "no host name or IP address") {
 		t.Errorf("a server with an option: %v", err)
 	}
 }

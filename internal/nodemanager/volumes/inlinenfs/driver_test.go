@@ -12,23 +12,17 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 )
 
 // handle is what a kubelet calls a pod's own volume.
 var handle = "csi-" + strings.Repeat("0123456789abcdef", 4)
 
 // staged is a node whose kubelet has a pod's own volume published.
-type staged struct {
-	*node
-	staging inlinenfs.Staging
-	asked   int
-}
+type staged struct{ *node }
 
 func newStaged(t *testing.T) *staged {
 	t.Helper()
-	n := &staged{node: newNode(t)}
+	n := &staged{newNode(t)}
 	n.renew(t, n.servers)
 	return n
 }
@@ -37,17 +31,7 @@ func newStaged(t *testing.T) *staged {
 func (n *staged) renew(t *testing.T, kernel kernel) {
 	t.Helper()
 	n.restart(t, kernel)
-	shares, err := nfs.NewStaging(kernel, filepath.Join(n.dir, "staged"))
-	if err := errors.Join(err, os.MkdirAll(filepath.Dir(n.at("pod")), 0o750)); err != nil {
-		t.Fatal(err)
-	}
-	n.staging = inlinenfs.NewStaging(shares, n.plugin, func(context.Context, string) (*stowagev1alpha1.StorageBackend, error) {
-		n.asked++
-		if n.backend == nil {
-			return nil, errors.New("there is no such StorageBackend")
-		}
-		return n.backend, nil
-	})
+	n.must(t, os.MkdirAll(filepath.Dir(n.at("pod")), 0o750))
 }
 
 // spec is a pod's volume as the kubelet's call says it.
@@ -60,25 +44,17 @@ func (n *staged) spec() volumes.Spec {
 }
 
 func (n *staged) show(spec volumes.Spec) error {
-	return n.staging.PublishInline(context.Background(), spec, handle, n.at("pod"))
+	return n.driver.PublishInline(context.Background(), spec, handle, n.at("pod"))
 }
 
 func (n *staged) hide() error {
-	return n.staging.UnpublishInline(context.Background(), handle, n.at("pod"))
+	return n.driver.UnpublishInline(context.Background(), handle, n.at("pod"))
 }
 
 func (n *staged) must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func (n *staged) mustBeGone(t *testing.T) {
-	t.Helper()
-	n.mustBeClean(t)
-	if left, _ := filepath.Glob(filepath.Join(n.dir, "staged", "*")); len(left) > 0 {
-		t.Errorf("still there: %v", left)
 	}
 }
 
@@ -98,7 +74,7 @@ func TestAFolderIsMountedAtTheKubeletsPathAndGoesWithThePod(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(n.folder(), "hello")); string(text) != "world" {
 		t.Errorf("the server has %q (%v)", text, err)
 	}
-	n.must(t, n.staging.Check(t.Context(), handle, n.at("pod")))
+	n.must(t, n.driver.Check(t.Context(), handle, n.at("pod")))
 	reader := n.spec()
 	reader.Access = mount.ReadOnly
 	if err := n.show(reader); !errors.Is(err, volumes.ErrOtherVolume) {
@@ -110,7 +86,7 @@ func TestAFolderIsMountedAtTheKubeletsPathAndGoesWithThePod(t *testing.T) {
 	if _, err := os.Lstat(n.folder()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder: %v", err)
 	}
-	n.mustBeGone(t)
+	n.mustBeClean(t)
 }
 
 func TestAFolderThatIsOnlyReadIsMountedSo(t *testing.T) {
@@ -122,7 +98,7 @@ func TestAFolderThatIsOnlyReadIsMountedSo(t *testing.T) {
 		t.Error("it was written")
 	}
 	n.must(t, n.hide())
-	n.mustBeGone(t)
+	n.mustBeClean(t)
 }
 
 //proves:inline/staging
@@ -142,7 +118,7 @@ func TestAFolderNeedsABackendThatLetsPodsHaveThem(t *testing.T) {
 			t.Errorf("%q: got %v", says, err)
 		}
 		n.must(t, n.hide())
-		n.mustBeGone(t)
+		n.mustBeClean(t)
 	}
 }
 
@@ -150,13 +126,13 @@ func TestAFolderNeedsABackendThatLetsPodsHaveThem(t *testing.T) {
 func TestOnlyTheKubeletsHandlesAreOfPodsOwnVolumes(t *testing.T) {
 	n := newStaged(t)
 	for _, other := range []string{"pvc-1", "csi-", handle + "0", "csi-../" + handle[7:], strings.ToUpper(handle)} {
-		made := n.staging.PublishInline(t.Context(), n.spec(), other, n.at("pod"))
-		removed := n.staging.UnpublishInline(t.Context(), other, n.at("pod"))
-		if n.staging.IsInline(other) || !errors.Is(made, volumes.ErrInvalid) || !errors.Is(removed, volumes.ErrInvalid) {
+		made := n.driver.PublishInline(t.Context(), n.spec(), other, n.at("pod"))
+		removed := n.driver.UnpublishInline(t.Context(), other, n.at("pod"))
+		if n.driver.IsInline(other) || !errors.Is(made, volumes.ErrInvalid) || !errors.Is(removed, volumes.ErrInvalid) {
 			t.Errorf("%q: got %v, %v", other, made, removed)
 		}
 	}
-	n.mustBeGone(t)
+	n.mustBeClean(t)
 }
 
 //proves:inline/staging
@@ -176,21 +152,21 @@ func TestAFolderOfAFailingServerIsRemovedLater(t *testing.T) {
 	}
 	n.renew(t, n.servers)
 	n.must(t, n.hide())
-	n.mustBeGone(t)
+	n.mustBeClean(t)
 }
 
 //proves:inline/staging
 func TestAFolderIsNotRemovedWhileItIsMountedElsewhere(t *testing.T) {
 	n := newStaged(t)
 	n.must(t, n.show(n.spec()), os.WriteFile(filepath.Join(n.folder(), "hello"), nil, 0o600))
-	if err := n.staging.UnpublishInline(t.Context(), handle, n.at("other")); !errors.Is(err, volumes.ErrInUse) {
+	if err := n.driver.UnpublishInline(t.Context(), handle, n.at("other")); !errors.Is(err, volumes.ErrInUse) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(n.folder(), "hello")); err != nil {
 		t.Error(err)
 	}
 	n.must(t, n.hide())
-	n.mustBeGone(t)
+	n.mustBeClean(t)
 }
 
 //proves:inline/staging
@@ -207,6 +183,6 @@ func TestAfterARebootAFolderIsMountedAgainOrRemoved(t *testing.T) {
 			}
 		}
 		n.must(t, n.hide())
-		n.mustBeGone(t)
+		n.mustBeClean(t)
 	}
 }

@@ -1,9 +1,8 @@
-package nfs
+package nfs_test
 
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,23 +12,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs/nfstest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // staged is a node whose kubelet has a volume staged and published.
 type staged struct {
 	*testing.T
-	*Staging
-	kernel *kernel
+	*nfs.Driver
+	kernel *nfstest.Kernel
 	folder string
 }
 
 func newStaged(t *testing.T) *staged {
 	t.Helper()
-	done := make(chan struct{})
-	close(done)
-	s := &staged{T: t, kernel: &kernel{done: done}, folder: t.TempDir()}
+	s := &staged{T: t, kernel: nfstest.NewKernel(), folder: mounttest.TempDir(t)}
 	s.must(os.Mkdir(s.at("globalmount"), 0o750))
 	s.restart()
 	return s
@@ -39,9 +39,8 @@ func newStaged(t *testing.T) *staged {
 func (s *staged) restart() {
 	s.Helper()
 	var err error
-	s.Staging, err = NewStaging(s.kernel, s.at("agent"))
+	s.Driver, err = nfs.New(s.kernel.Shares(), s.at("agent"))
 	s.must(err)
-	s.shares.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.1"), nil }
 }
 
 func (s *staged) must(errs ...error) {
@@ -66,7 +65,7 @@ func (s *staged) unstage() error        { return s.Unstage(s.Context(), "pvc-1",
 
 func (s *staged) mustBeClean() {
 	s.Helper()
-	if table, _ := s.kernel.Table(); len(table) > 0 {
+	if table := s.kernel.Mounts(); len(table) > 0 {
 		s.Errorf("mounted: %+v", table)
 	}
 	for _, pattern := range []string{"agent/*", "globalmount/*", "pod-*"} {
@@ -90,10 +89,10 @@ func TestAStagedShareIsBoundForEachPodAndLeavesNothing(t *testing.T) {
 		s.restart()
 		s.must(s.show(spec, "pod-1"), s.show(toRead(spec), "pod-2"))
 	}
-	if len(s.kernel.table) != 3 || len(s.kernel.tried) != 1 {
-		t.Errorf("mounted: %+v after %v", s.kernel.table, s.kernel.tried)
+	if len(s.kernel.Mounts()) != 3 || len(s.kernel.Tried) != 1 {
+		t.Errorf("mounted: %+v after %v", s.kernel.Mounts(), s.kernel.Tried)
 	}
-	if point, _ := s.kernel.table.At(s.at("pod-2")); point.Access != mount.ReadOnly {
+	if point, _ := s.kernel.Mounts().At(s.at("pod-2")); point.Access != mount.ReadOnly {
 		t.Error("the pod that only reads can write")
 	}
 	for _, path := range []string{"", s.at("globalmount"), s.at("pod-1")} {
@@ -116,14 +115,12 @@ func TestAStagedShareIsBoundForEachPodAndLeavesNothing(t *testing.T) {
 func TestAShareThatIsOnlyReadIsStagedSo(t *testing.T) {
 	for name, spec := range map[string]volumes.Spec{"by its options": ofBackend("nfs", "/srv", "ro"), "by its mode": toRead(ofBackend("nfs", "/srv", ""))} {
 		t.Run(name, func(t *testing.T) {
-			share, err := stagedOf(spec)
-			if err != nil || share.Attributes&unix.MOUNT_ATTR_RDONLY == 0 {
-				t.Errorf("it is mounted with %+v (%v)", share, err)
-			}
 			s := newStaged(t)
 			s.must(s.stage(spec), s.show(spec, "pod-1"), s.show(spec, "pod-1"))
-			if point, _ := s.kernel.table.At(s.at("pod-1")); point.Access != mount.ReadOnly {
-				t.Error("it can be written")
+			for _, at := range []string{"globalmount", "pod-1"} {
+				if point, _ := s.kernel.Mounts().At(s.at(at)); point.Access != mount.ReadOnly {
+					t.Errorf("it can be written at %s", at)
+				}
 			}
 		})
 	}
@@ -166,13 +163,13 @@ func TestOptionsThatWereChangedHoldFromWhenTheShareIsStagedAnew(t *testing.T) {
 	s.must(s.stage(spec), s.show(spec, "pod-1"))
 	s.restart()
 	s.must(s.stage(changed), s.show(changed, "pod-1"), s.show(changed, "pod-2"))
-	if len(s.kernel.tried) != 1 {
-		t.Errorf("under its pods it was mounted again: %v", s.kernel.tried)
+	if len(s.kernel.Tried) != 1 {
+		t.Errorf("under its pods it was mounted again: %v", s.kernel.Tried)
 	}
 	s.must(s.hide("pod-1"), s.hide("pod-2"), s.unstage())
 	s.must(s.stage(changed), s.unstage())
-	if len(s.kernel.tried) != 2 {
-		t.Errorf("mounted: %v", s.kernel.tried)
+	if len(s.kernel.Tried) != 2 {
+		t.Errorf("mounted: %v", s.kernel.Tried)
 	}
 	s.mustBeClean()
 }
@@ -205,17 +202,17 @@ func TestAHangingServerIsReportedOnceAndItsPathStaysLockedUntilTheKernelIsDone(t
 	s := newStaged(t)
 	spec := ofBackend("nfs", "/srv", "")
 	s.must(s.stage(spec), s.show(spec, "pod-1"), s.hide("pod-1"))
-	s.kernel.unmount, s.kernel.done = remote.ErrDetached, make(chan struct{})
+	s.kernel.Unmounting, s.kernel.Done = remote.ErrDetached, make(chan struct{})
 	if err := s.unstage(); !errors.Is(err, remote.ErrDetached) {
 		t.Errorf("the first attempt: %v", err)
 	}
 	gaveUp, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Stage(gaveUp, spec, s.at("globalmount")); !errors.Is(err, errBusy) {
+	if err := s.Stage(gaveUp, spec, s.at("globalmount")); !errors.Is(err, nfs.ErrBusy) {
 		t.Errorf("staging it again: %v", err)
 	}
-	close(s.kernel.done)
 	s.must(s.unstage())
+	close(s.kernel.Done)
 	s.mustBeClean()
 	s.must(s.stage(spec))
 }
@@ -224,12 +221,12 @@ func TestAHangingServerIsReportedOnceAndItsPathStaysLockedUntilTheKernelIsDone(t
 func TestACrashOrARebootAtAnyStepOfStagingIsMadeGood(t *testing.T) {
 	spec := ofBackend("nfs", "/srv", "")
 	crashes := map[string]func(*staged){
-		"before it is mounted": func(s *staged) { s.kernel.table = nil },
-		"after it is mounted":  func(s *staged) { s.kernel.remove(s.at("pod-1")) },
+		"before it is mounted": func(s *staged) { s.kernel.Clear() },
+		"after it is mounted":  func(s *staged) { s.kernel.Remove(s.at("pod-1")) },
 		"after it is bound":    func(*staged) {},
-		"with a mount point":   func(s *staged) { s.kernel.table = nil; s.must(os.MkdirAll(s.at("pod-1"), 0o750)) },
+		"with a mount point":   func(s *staged) { s.kernel.Clear(); s.must(os.MkdirAll(s.at("pod-1"), 0o750)) },
 		"after the record's end": func(s *staged) {
-			s.kernel.table = nil
+			s.kernel.Clear()
 			s.must(os.RemoveAll(s.at("agent")), os.Mkdir(s.at("agent"), 0o700))
 		},
 	}
@@ -252,7 +249,7 @@ func TestACrashOrARebootAtAnyStepOfStagingIsMadeGood(t *testing.T) {
 
 func TestAMountThatTheServerRefusesIsExplained(t *testing.T) {
 	s := newStaged(t)
-	s.kernel.refuse = map[string]error{"4.2": unix.EACCES}
+	s.kernel.Refuse = map[string]error{"4.2": unix.EACCES}
 	if err := s.stage(ofBackend("nfs", "/srv", "")); !errors.Is(err, unix.EACCES) || !strings.Contains(err.Error(), "refuses this node") {
 		t.Errorf("got %v", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// resolve finds the address of a server.
-type resolve func(ctx context.Context, server string) (netip.Addr, error)
+// Resolver finds the address of a server.
+type Resolver func(ctx context.Context, server string) (netip.Addr, error)
 
 func lookUp(ctx context.Context, server string) (netip.Addr, error) {
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", server)

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
-// Mounter mounts and unmounts directories of servers that may hang. remote.Apart is the real one.
+// Mounter mounts and unmounts directories of servers that may hang. remote.Calls is the real one.
 type Mounter interface {
 	NFS(ctx context.Context, share remote.NFS, target string) error
 	BindMount(ctx context.Context, source, target string, access mount.Access) error
@@ -22,7 +22,7 @@ type Mounter interface {
 }
 
 // mountShare mounts a share with the best version that kernel and server both support.
-func mountShare(ctx context.Context, mounter Mounter, share *share, address netip.Addr, stage string) error {
+func mountShare(ctx context.Context, mounter Mounter, share *Share, address netip.Addr, stage string) error {
 	var refused error
 	for _, version := range versionsFor(share.Version) {
 		attempt := share.NFS
@@ -60,7 +60,7 @@ func mayOlderSucceed(err error) bool {
 }
 
 // explain adds to an error of the kernel what to do about it.
-func explain(share *share, version string, err error) error {
+func explain(share *Share, version string, err error) error {
 	advice := ""
 	switch {
 	case err == nil:

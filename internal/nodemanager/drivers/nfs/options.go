@@ -26,7 +26,7 @@ var (
 )
 
 // setOptions applies mount options.
-func (s *share) setOptions(options []string) error {
+func (s *Share) setOptions(options []string) error {
 	for _, option := range options {
 		if err := s.setOption(option); err != nil {
 			return err
@@ -41,7 +41,7 @@ func (s *share) setOptions(options []string) error {
 	return nil
 }
 
-func (s *share) setOption(option string) error {
+func (s *Share) setOption(option string) error {
 	if !optionText.MatchString(option) {
 		return fmt.Errorf("%q is not one mount option: give each of the volume's mountOptions on its own, of letters, digits and _ . : = / @ %% + - only", option)
 	}
@@ -53,7 +53,7 @@ func (s *share) setOption(option string) error {
 	case strings.HasPrefix(name, "v") && version.MatchString(name[1:]) && !hasValue:
 		return s.setVersion(option, name[1:])
 	case option == "ro":
-		s.access = mount.ReadOnly
+		s.Access = mount.ReadOnly
 	case isAttribute:
 		s.Attributes = attributes
 	case valued[name] && value != "" || plain[option]:
@@ -65,7 +65,7 @@ func (s *share) setOption(option string) error {
 	return nil
 }
 
-func (s *share) setVersion(option, value string) error {
+func (s *Share) setVersion(option, value string) error {
 	if !version.MatchString(value) {
 		return fmt.Errorf("mount option %q names no version of NFS: use 3, 4, 4.0, 4.1 or 4.2", option)
 	}

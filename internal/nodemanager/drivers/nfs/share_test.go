@@ -1,4 +1,4 @@
-package nfs
+package nfs_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -52,7 +53,7 @@ func TestAVolumeIsReadOrRefused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := shareOf(test.spec)
+			_, err := nfs.ShareOf(test.spec)
 			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v", err)
 			}
@@ -62,7 +63,7 @@ func TestAVolumeIsReadOrRefused(t *testing.T) {
 
 //proves:nfs/mountOptions
 func TestOptionsOfTheVolumeOutweighThoseOfTheBackend(t *testing.T) {
-	got, err := shareOf(ofBackend("nfs", "/srv", "nfsvers=4.1,noatime,noexec,sharecache", "vers=3", "strictatime", "exec", "_netdev", "nosuid"))
+	got, err := nfs.ShareOf(ofBackend("nfs", "/srv", "nfsvers=4.1,noatime,noexec,sharecache", "vers=3", "strictatime", "exec", "_netdev", "nosuid"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestOptionsOfTheVolumeOutweighThoseOfTheBackend(t *testing.T) {
 }
 
 func TestAVolumeSharesNoCacheByDefault(t *testing.T) {
-	got, err := shareOf(ofBackend("nfs", "/srv", ""))
+	got, err := nfs.ShareOf(ofBackend("nfs", "/srv", ""))
 	if err != nil || len(got.Settings) != 1 || got.Settings[0].Key != "nosharecache" {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -101,7 +102,7 @@ func TestWhatMakesAVolumeReadOnly(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := shareOf(test.spec); err != nil || got.access != test.want {
+			if got, err := nfs.ShareOf(test.spec); err != nil || got.Access != test.want {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
@@ -111,16 +112,16 @@ func TestWhatMakesAVolumeReadOnly(t *testing.T) {
 func TestVolumesWithDifferentOptionsAreMountedApart(t *testing.T) {
 	keys := map[string]bool{}
 	for _, options := range []string{"", "soft", "timeo=600", "nfsvers=3"} {
-		read, err := shareOf(ofBackend("nfs", "/srv", options))
+		read, err := nfs.ShareOf(ofBackend("nfs", "/srv", options))
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys[read.key()] = true
+		keys[read.Key()] = true
 	}
 	reader := ofBackend("nfs", "/srv", "")
 	reader.Access = mount.ReadOnly
-	read, err := shareOf(reader)
-	if err != nil || !keys[read.key()] || len(keys) != 4 {
-		t.Errorf("a reader's key is %s (%v), the others are %v", read.key(), err, keys)
+	read, err := nfs.ShareOf(reader)
+	if err != nil || !keys[read.Key()] || len(keys) != 4 {
+		t.Errorf("a reader's key is %s (%v), the others are %v", read.Key(), err, keys)
 	}
 }

@@ -25,17 +25,17 @@ const keyLength = 32
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// share is a directory of an NFS server, as a volume asks for it.
-type share struct {
+// Share is a directory of an NFS server, as a volume asks for it.
+type Share struct {
 	remote.NFS
-	// access is the pod's, not the mount's.
-	access mount.Access
+	// Access is the pod's, not the mount's.
+	Access mount.Access
 }
 
-// shareOf reads the share of a volume. The volume's author isn't trusted: an invalid server, path
-// or option is refused before the kernel sees it.
-func shareOf(spec volumes.Spec) (*share, error) {
-	read, options := &share{access: spec.Access}, []string(nil)
+// ShareOf reads the share of a volume of the driver, or of an nfs source. The volume's author
+// isn't trusted: an invalid server, path or option is refused before the kernel sees it.
+func ShareOf(spec volumes.Spec) (*Share, error) {
+	read, options := &Share{Access: spec.Access}, []string(nil)
 	source := spec.Volume.NFS
 	if volume := spec.PersistentVolume; volume != nil {
 		source, options = volume.Spec.NFS, volume.Spec.MountOptions
@@ -45,7 +45,7 @@ func shareOf(spec volumes.Spec) (*share, error) {
 	}
 	read.Server, read.Path = source.Server, source.Path
 	if source.ReadOnly {
-		read.access = mount.ReadOnly
+		read.Access = mount.ReadOnly
 	}
 	if err := checkAddress(read.Server, read.Path); err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func checkAddress(server, directory string) error {
 	return nil
 }
 
-// key names a mount: volumes with the same server, path and options share one.
-func (s *share) key() string {
+// Key names a mount: volumes with the same server, path and options share one.
+func (s *Share) Key() string {
 	text, err := json.Marshal(s.NFS)
 	if err != nil {
 		// Strings and numbers can always be written.
@@ -95,7 +95,7 @@ func (s *share) key() string {
 }
 
 // directory is the server and path, without the options.
-func (s *share) directory() string { return s.Server + ":" + s.Path }
+func (s *Share) directory() string { return s.Server + ":" + s.Path }
 
 // isReadOnly reports whether the mount itself is read-only.
-func (s *share) isReadOnly() bool { return s.Attributes&unix.MOUNT_ATTR_RDONLY != 0 }
+func (s *Share) isReadOnly() bool { return s.Attributes&unix.MOUNT_ATTR_RDONLY != 0 }
