@@ -110,7 +110,7 @@ func TestAnAgentThatIsUpgradedUsesOnAShareOfTheLayoutBefore(t *testing.T) {
 	after := n.idsOf(t)
 	for path, id := range before {
 		if after[path] != id {
-			t.Errorf("%s was mounted anew", path)
+			t.Errorf("%s was mounted again", path)
 		}
 	}
 	n.Leaves = true

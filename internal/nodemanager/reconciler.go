@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/reservation"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -28,7 +29,7 @@ type Reconciler struct {
 	inUse        *inuse.InUse
 	losses       poddir.Losses
 	reports      *reporter
-	reservations *reservations
+	reservations *reservation.Reservations
 	disks        *disks
 	projections  *projections
 	subPaths     *subPaths
@@ -47,7 +48,7 @@ func NewReconciler(options Options) *Reconciler {
 		operations:   running,
 		inUse:        inUse,
 		reports:      reports,
-		reservations: &reservations{tree: options.Tree, cached: options.Client},
+		reservations: reservation.New(options.Tree, options.Client),
 		disks:        &disks{nodeName: options.NodeName, served: options.Disks, live: options.Live, tree: options.Tree, inUse: inUse, operations: running},
 		projections:  &projections{objects: options.Objects, operations: running, reports: reports, clock: options.Clock},
 		subPaths:     parts,
@@ -170,7 +171,7 @@ func (r *Reconciler) ensureResolved(ctx context.Context, pod *corev1.Pod, volume
 		err = r.checkFirst(pod, resolved)
 	}
 	if err == nil {
-		err = r.reservations.ensureReserved(ctx, pod, resolved)
+		err = r.reservations.Ensure(ctx, pod, resolved)
 	}
 	if err != nil {
 		volume.Waits++

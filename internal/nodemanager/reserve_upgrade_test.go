@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
+	"github.com/stowage-dev/stowage/internal/nodemanager/reservation"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -33,12 +34,12 @@ func TestAShareForOnePodIsReservedByThePodOfTheLayoutBefore(t *testing.T) {
 	volume.Name, volume.Spec.PersistentVolumeSource = "pv", n.shareSource()
 	volume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 	resolved := &resolve.ResolvedVolume{Spec: volumes.Spec{PersistentVolume: volume}, Plugin: csi.New(caller)}
-	all := &reservations{tree: tree, cached: clientWith(interceptor.Funcs{}, first)}
+	all := reservation.New(tree, clientWith(interceptor.Funcs{}, first))
 
-	if err := all.ensureReserved(t.Context(), second, resolved); err == nil || !strings.Contains(err.Error(), "ReadWriteOncePod") {
+	if err := all.Ensure(t.Context(), second, resolved); err == nil || !strings.Contains(err.Error(), "ReadWriteOncePod") {
 		t.Errorf("for a second pod: got %v", err)
 	}
-	mustDo(t, all.ensureReserved(t.Context(), first, resolved))
+	mustDo(t, all.Ensure(t.Context(), first, resolved))
 	mustDo(t, os.RemoveAll(tree.PodDir(first.UID)))
-	mustDo(t, all.ensureReserved(t.Context(), second, resolved))
+	mustDo(t, all.Ensure(t.Context(), second, resolved))
 }

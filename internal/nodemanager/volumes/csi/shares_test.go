@@ -60,7 +60,7 @@ func newShareNode(t *testing.T) *shareNode {
 	return n
 }
 
-// restart makes the volume type anew, as an agent that starts does.
+// restart makes a new volume type, as an agent that starts does.
 func (n *shareNode) restart() {
 	n.Helper()
 	driver, err := nfs.New(nfs.NewShares(n.servers), filepath.Join(n.dir, "staged"))

@@ -22,16 +22,11 @@ import (
 )
 
 const (
-	// parentDir is the directory of the folders in a share. No claim's volume has that name: their
-	// directories don't begin with a dot.
-	parentDir = ".stowage-inline"
 	// shareDir is the folder of a volume's directory in which the folder is mounted.
 	shareDir = "share"
 	// recordedPrefix begins the name of the empty directory beside it that names the volume's
 	// record.
 	recordedPrefix = "recorded-"
-	// dirMode is the mode of the agent's own directories.
-	dirMode = 0o750
 )
 
 // Plugin is the volume type, for nodes without a kubelet. Its zero value isn't usable: see New.

@@ -23,6 +23,11 @@ import (
 )
 
 const (
+	// parentDir is the directory of the folders in a share. No claim's volume has that name: their
+	// directories don't begin with a dot.
+	parentDir = ".stowage-inline"
+	// dirMode is the mode of the agent's own directories.
+	dirMode = 0o750
 	// defaultMode is the mode of folders of backends without one.
 	defaultMode = "0770"
 

@@ -1,4 +1,5 @@
-package nodemanager
+// Package reservation keeps a ReadWriteOncePod volume for one pod of the node.
+package reservation
 
 import (
 	"context"
@@ -15,19 +16,24 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// reservations reserve each ReadWriteOncePod volume for one pod of the node. The record of a
+// Reservations reserve each ReadWriteOncePod volume for one pod of the node. The record of a
 // reservation is the volume's directory in the pod's: it is made before anything is mounted,
-// and survives a restart.
-type reservations struct {
+// and survives a restart. Methods may be called concurrently.
+type Reservations struct {
 	tree   poddir.Tree
 	cached client.Reader
 	// mu keeps two pods from reserving the same volume at once.
 	mu sync.Mutex
 }
 
-// ensureReserved reserves the volume for the pod, if it is ReadWriteOncePod. It returns what
-// the pod waits for if another pod has the volume.
-func (r *reservations) ensureReserved(ctx context.Context, pod *corev1.Pod, resolved *resolve.ResolvedVolume) error {
+// New returns the reservations that the pods' directories in tree record. It reads pods from cached.
+func New(tree poddir.Tree, cached client.Reader) *Reservations {
+	return &Reservations{tree: tree, cached: cached}
+}
+
+// Ensure reserves the volume for the pod, if it is ReadWriteOncePod. If another pod has the volume,
+// it returns what the pod waits for (see resolve.WaitFor).
+func (r *Reservations) Ensure(ctx context.Context, pod *corev1.Pod, resolved *resolve.ResolvedVolume) error {
 	if !resolve.IsForOnePod(resolved) {
 		return nil
 	}
@@ -50,7 +56,7 @@ func (r *reservations) ensureReserved(ctx context.Context, pod *corev1.Pod, reso
 
 // reservedBy finds another pod that has the volume; "" if none has. An agent of the previous layout
 // may have mounted it under another type.
-func (r *reservations) reservedBy(ctx context.Context, pod types.UID, resolved *resolve.ResolvedVolume) (types.UID, error) {
+func (r *Reservations) reservedBy(ctx context.Context, pod types.UID, resolved *resolve.ResolvedVolume) (types.UID, error) {
 	ignored := func(other types.UID) bool { return r.ownsName(ctx, other, resolved) }
 	at := resolved.Location()
 	found, err := r.tree.ReservedBy(pod, at, ignored)
@@ -65,7 +71,7 @@ func (r *reservations) reservedBy(ctx context.Context, pod types.UID, resolved *
 // ownsName reports whether another pod has a volume of its own whose directory has the name
 // of this volume object: that pod has its own volume, and not the object. checkName keeps
 // both from being in one pod.
-func (r *reservations) ownsName(ctx context.Context, uid types.UID, resolved *resolve.ResolvedVolume) bool {
+func (r *Reservations) ownsName(ctx context.Context, uid types.UID, resolved *resolve.ResolvedVolume) bool {
 	other, err := podclaims.Find(ctx, r.cached, uid)
 	if err != nil || other == nil || resolved.IsBlock() {
 		return false
