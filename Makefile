@@ -35,6 +35,9 @@ STAY      ?=
 # `make e2e-upstream` have, too.
 IMAGES    ?=
 export STOWAGE_E2E_IMAGES = $(abspath $(IMAGES))
+# What `make e2e-upgrade` upgrades a node from: the last commit before packages moved, so that drivers stage and publish on
+# nodes without a kubelet, too. It mounts volumes in the earlier layout of docs/decisions/one-stage.md.
+UPGRADE_FROM ?= 1b9e95cd1c03378ca8cafbac82f45c9bf2856421
 # What `make e2e-upstream` runs: all, or ci, which takes eight minutes at most. FOCUS is an
 # expression of names that narrows it, and `make integration-upstream`; SKIPPED=yes has the
 # latter play what it is expected to skip, too.
@@ -59,6 +62,7 @@ export CGO_ENABLED := 0
 
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
 GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
+EARLIER    := bin/upgrade/$(UPGRADE_FROM)
 KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
 MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver
 GO_BUILD   := go build -buildvcs=false
@@ -175,6 +179,23 @@ e2e-attach: build controlplane bin/ginkgo ## A whole Stowage with disks of gce-m
 	@hack/need.sh guests
 	@$(BUILD_SUITE) ./test/e2e/attach
 	@exec bin/test/e2e/attach.test run $(SELECTED)
+
+.PHONY: e2e-upgrade
+e2e-upgrade: build controlplane bin/ginkgo ## A node without a kubelet is upgraded from UPGRADE_FROM while its pods run, in a User Mode Linux guest: the programs of both commits, volumes of every driver. Needs root and that commit in git's history; installs Debian packages.
+	@hack/need.sh guests
+	@if git cat-file -e '$(UPGRADE_FROM)^{commit}' 2>/dev/null; then \
+		$(MAKE) $(EARLIER); $(BUILD_SUITE) ./test/e2e/upgrade; \
+		STOWAGE_UPGRADE_FROM='$(CURDIR)/$(EARLIER)' bin/test/e2e/upgrade.test run $(SELECTED); \
+	else \
+		echo "e2e-upgrade: SKIPPED: git's history here doesn't have commit $(UPGRADE_FROM): get it with git fetch --unshallow"; \
+	fi
+
+# The programs and the configuration of the commit that `make e2e-upgrade` upgrades from.
+$(EARLIER):
+	@rm -rf bin/upgrade && mkdir -p $@.new
+	@git archive '$(UPGRADE_FROM)' api cmd config controllers internal go.mod go.sum | tar -x -C $@.new
+	@cd $@.new && $(GO_BUILD) -o bin/ ./cmd/manager ./cmd/node-agent ./cmd/stowage-mount
+	@mv $@.new $@
 
 .PHONY: e2e-kubelet
 e2e-kubelet: controlplane-whole image-archives bin/ginkgo ## The nodes of end-to-end tests with pods that run, without Stowage: containerd and a kubelet on this machine and in two User Mode Linux guests. SPECS and LABELS narrow it. Needs root; installs Debian packages.

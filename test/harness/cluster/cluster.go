@@ -11,6 +11,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,9 @@ type Options struct {
 	// Register completes a node before it is registered, as a cloud does. Nil: nothing
 	// is to be added.
 	Register func(*corev1.Node)
+	// Repository is the one whose config/run is applied, and whose bin has the manager and the
+	// agents. Empty: this one.
+	Repository string
 	// Step is called as each step of the start begins; what it returns is
 	// called when the step ends.
 	Step func(what string) (done func(error))
@@ -68,7 +72,8 @@ type Cluster struct {
 	// CloudEndpoint is the URL of the cloud's Compute API.
 	CloudEndpoint string
 
-	address  string
+	address, repository string
+
 	nodes    []string
 	register func(*corev1.Node)
 	ports    ports
@@ -83,7 +88,10 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Folder: folder, address: options.Address, nodes: options.Nodes, register: options.Register}
+	c := &Cluster{
+		Folder: folder, address: options.Address, nodes: options.Nodes, register: options.Register,
+		repository: cmp.Or(options.Repository, apiserver.Repository()),
+	}
 	if c.lock, err = folder.Lock(); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (*exec.Cmd, 
 // applyConfig takes over fields that were changed by hand: after an update of Stowage
 // its own objects are as this version wants them.
 func (c *Cluster) applyConfig(ctx context.Context) error {
-	config := filepath.Join(apiserver.Repository(), "config", "run")
+	config := filepath.Join(c.repository, "config", "run")
 	err := c.Run(ctx, "apply", "--server-side", "--force-conflicts", "-k", config)
 	if err == nil {
 		err = c.Run(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")

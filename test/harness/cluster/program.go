@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 const (
@@ -68,7 +70,7 @@ type ProgramOptions struct {
 // NewProgram is a program that doesn't run yet.
 func NewProgram(options ProgramOptions) *Program {
 	program := &Program{
-		now: &run{}, Name: options.Name, LogFile: options.LogFile, path: cmp.Or(options.Path, builtPath(options.Name)),
+		now: &run{}, Name: options.Name, LogFile: options.LogFile, path: cmp.Or(options.Path, builtPath(apiserver.Repository(), options.Name)),
 		probe: options.Ready, arguments: options.Arguments, environment: options.Environment, cgroup: options.Cgroup,
 	}
 	if options.Probe != "" {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,6 +72,16 @@ func (c *Cluster) newAgent(name, node string) (*Program, error) {
 		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.AgentRoot(node), "--device-dir="+c.Folder.Devices(node))
 }
 
+// Upgrade replaces objects and the manager of another Repository by this one's. Agents that run
+// elsewhere are the caller's.
+func (c *Cluster) Upgrade(ctx context.Context) error {
+	c.repository = apiserver.Repository()
+	if err := errors.Join(c.Manager.Stop(), c.applyConfig(ctx)); err != nil {
+		return err
+	}
+	return c.startManager(ctx)
+}
+
 // newProgram is a program that is one of the users. Of two of the same program, that of
 // the second node has a name of its own.
 func (c *Cluster) newProgram(program, user string, arguments ...string) (*Program, error) {
@@ -88,7 +99,7 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 		return nil, err
 	}
 	return NewProgram(ProgramOptions{
-		Name: name, Path: builtPath(program), LogFile: log.Name(), Probe: address,
+		Name: name, Path: builtPath(c.repository, program), LogFile: log.Name(), Probe: address,
 		Arguments: append([]string{
 			"--kubeconfig=" + c.Folder.Kubeconfig(user),
 			"--metrics-bind-address=0",
@@ -99,12 +110,17 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 }
 
 // ProgramPath is where `make build` puts one of Stowage's programs.
-func ProgramPath(name string) (string, error) {
-	path := builtPath(name)
+func ProgramPath(name string) (string, error) { return programIn(apiserver.Repository(), name) }
+
+// ProgramPath is where one of Stowage's programs is in the cluster's repository.
+func (c *Cluster) ProgramPath(name string) (string, error) { return programIn(c.repository, name) }
+
+func programIn(repository, name string) (string, error) {
+	path := builtPath(repository, name)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("finding %s (make build makes it): %w", name, err)
 	}
 	return path, nil
 }
 
-func builtPath(name string) string { return filepath.Join(apiserver.Repository(), "bin", name) }
+func builtPath(repository, name string) string { return filepath.Join(repository, "bin", name) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/stowage-dev/stowage/hack/uml"
 	"github.com/stowage-dev/stowage/test/harness/cluster"
@@ -29,6 +30,9 @@ type AgentFiles struct {
 	// Memory is how many bytes it and what it starts may take together, as in a container.
 	// 0: there is no limit.
 	Memory int64
+	// Now is the machine's time. A guest's clock falls behind on a machine that is busy, and for
+	// the agent the API server's certificate is not valid yet.
+	Now time.Time
 }
 
 const agentGroup = "agent"
@@ -48,6 +52,7 @@ func (a *Agent) Start(request AgentFiles, _ *Nothing) error {
 			return err
 		}
 	}
+	<-time.After(time.Until(request.Now))
 	group, err := Confine(agentGroup, request.Memory)
 	if err != nil {
 		return err
@@ -71,6 +76,9 @@ func (a *Agent) Kill(_ Nothing, _ *Nothing) error {
 	}
 	return a.program.Kill()
 }
+
+// Stop ends the agent as the end of its pod does.
+func (a *Agent) Stop(_ Nothing, _ *Nothing) error { return a.program.Stop() }
 
 // Memory says what an agent with a limit took.
 func (*Agent) Memory(_ Nothing, took *AgentMemory) (err error) {

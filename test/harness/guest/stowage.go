@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,6 +26,8 @@ type Differences struct {
 	Register func(*corev1.Node)
 	// AgentFlags are further flags of a node's agent.
 	AgentFlags func(node string) []string
+	// Repository is the one that is installed first, of an upgrade. Empty: this one.
+	Repository string
 }
 
 // StartStowage starts it. It ends with the test.
@@ -37,7 +40,7 @@ func StartStowage(ctx context.Context, folder Folder, nodes []*Node, differences
 	}
 	var err error
 	s.Cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: folder.ControlPlane(), Address: Address, Nodes: names, Register: differences.Register,
+		Dir: folder.ControlPlane(), Address: Address, Nodes: names, Register: differences.Register, Repository: differences.Repository,
 		Step: func(string) (done func(error)) { return func(error) {} },
 	})
 	if err != nil {
@@ -59,11 +62,11 @@ func (s *Stowage) StartAgent(ctx context.Context, node string) error {
 // StartAgentWithin starts the agent of a node, with no more memory than that. 0: there is no
 // limit.
 func (s *Stowage) StartAgentWithin(ctx context.Context, node string, memory int64) error {
-	path, err := cluster.ProgramPath("node-agent")
+	path, err := s.ProgramPath("node-agent")
 	if err != nil {
 		return err
 	}
-	request := AgentFiles{Node: node, Program: path, Kubeconfig: s.Folder.Kubeconfig(node), Memory: memory}
+	request := AgentFiles{Node: node, Program: path, Kubeconfig: s.Folder.Kubeconfig(node), Memory: memory, Now: time.Now()}
 	if s.agentFlags != nil {
 		request.Flags = s.agentFlags(node)
 	}
@@ -76,6 +79,11 @@ func (s *Stowage) StartAgentWithin(ctx context.Context, node string, memory int6
 // KillAgent ends the agent of a node as a crash does.
 func (s *Stowage) KillAgent(ctx context.Context, node string) error {
 	return s.nodes[node].Call(ctx, "Agent.Kill", Nothing{}, &Nothing{})
+}
+
+// StopAgent asks the agent of a node to end, and waits until it has.
+func (s *Stowage) StopAgent(ctx context.Context, node string) error {
+	return s.nodes[node].Call(ctx, "Agent.Stop", Nothing{}, &Nothing{})
 }
 
 // NodeOf is where a pod is.
