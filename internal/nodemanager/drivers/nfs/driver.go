@@ -182,12 +182,14 @@ func (d *Driver) Publish(ctx context.Context, spec volumes.Spec, staging, target
 	return d.shares.Bind(ctx, share, staging, target)
 }
 
-// isUsedByOthers reports whether another pod has a staged share than the one that is to see it at
-// target. That pod may have parts of it, and what an agent of the previous layout mounted.
+// isUsedByOthers reports whether a staged share is mounted for another pod than the one that is to
+// see it at target, or at another path of that pod. That pod may have parts of it, and what an agent
+// of the previous layout mounted.
 func isUsedByOthers(table mount.Table, staged mount.Point, target string) bool {
 	pod := mounting.PodOf(target)
 	return slices.ContainsFunc(usersOf(table, staged), func(point mount.Point) bool {
-		return pod == "" || !strings.HasPrefix(point.Path, pod+"/")
+		inPod, is := strings.CutPrefix(point.Path, pod+"/")
+		return pod == "" || !is || !strings.HasPrefix(inPod, "volume-subpaths/") && !strings.HasPrefix(inPod, earlierVolumes)
 	})
 }
 

@@ -197,6 +197,21 @@ func TestAShareOfOnePodIsNotPublishedToASecond(t *testing.T) {
 	s.must(s.hide("pod-1"), s.show(spec, "pod-2"))
 }
 
+// A container runtime that isn't a kubelet may publish a volume twice for one pod.
+func TestAShareOfOnePodIsNotPublishedAtASecondPathOfThatPod(t *testing.T) {
+	s := newStaged(t)
+	spec := ofBackend("nfs", "/srv", "")
+	spec.PersistentVolume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	first, second := "pods/uid/volumes/kubernetes.io~csi/first/mount", "pods/uid/volumes/kubernetes.io~csi/second/mount"
+	for _, target := range []string{first, second} {
+		s.must(os.MkdirAll(s.at(filepath.Dir(target)), 0o750))
+	}
+	s.must(s.stage(spec), s.show(spec, first))
+	if err := s.show(spec, second); !errors.Is(err, volumes.ErrInUse) {
+		t.Errorf("got %v", err)
+	}
+}
+
 //proves:nfs/staging
 func TestAHangingServerIsReportedOnceAndItsPathStaysLockedUntilTheKernelIsDone(t *testing.T) {
 	s := newStaged(t)

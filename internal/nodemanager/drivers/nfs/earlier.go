@@ -12,6 +12,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
+// earlierVolumes is where pods have volumes that agents of the previous layout mounted.
+const earlierVolumes = "volumes/kubernetes.io~nfs/"
+
 // earlier is the folder in which agents of the previous layout mounted volumes of the driver, for
 // all pods of the node: <folder>/<key of the share>. The volume type for nfs volumes still does so
 // with its own. "": there is none.
