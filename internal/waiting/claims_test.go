@@ -43,7 +43,7 @@ stowage_claims_waiting_oldest_seconds{reason="WaitForFirstConsumer"} 0
 	}
 }
 
-func TestNoClaimsRecordNothing(t *testing.T) {
+func TestNoClaimsRecordNothing(*testing.T) {
 	var none *waiting.Claims
 	none.Set(types.NamespacedName{Name: "a"}, "Provisioning", time.Now())
 	none.Forget(types.NamespacedName{Name: "a"})
