@@ -114,6 +114,11 @@ test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as roo
 	@go -C hack/upstream test .
 	@hack/test.sh $(TESTFLAGS) $(PACKAGES)
 
+bin/promtool: ## Prometheus' own tool, of Debian's package, with which `make test` makes each alert fire.
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && \
+	{ apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus; }; } && \
+	dpkg -x prometheus_*.deb . && install -D usr/bin/promtool '$(CURDIR)/bin/promtool'
+
 .PHONY: test-race
 test-race: controlplane bin/gotestsum ## Run the tests of RACE_PACKAGES under the race detector, but for the kill matrix, whose processes are too short for it. RACE_PACKAGES=./... takes all of them.
 	@CGO_ENABLED=1 hack/test.sh -race -skip 'NodeManagerThatIsKilled|PodThatGoesAfterAKill' $(TESTFLAGS) $(RACE_PACKAGES)

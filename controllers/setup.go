@@ -29,6 +29,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/node"
 	"github.com/stowage-dev/stowage/controllers/nodevolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolume"
+	"github.com/stowage-dev/stowage/controllers/persistentvolume/reclaim"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/storagebackend"
@@ -41,6 +42,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/statemetrics"
+	"github.com/stowage-dev/stowage/internal/waiting"
 )
 
 // Options are what the reconcilers need beside the manager.
@@ -117,10 +120,22 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 // dependenciesOf returns what a manager's reconcilers are made of.
 func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (reconciler.Dependencies, error) {
 	live := liveread.Of(mgr)
+	var waits *waiting.Claims
 	backends, err := opener.New(ctx, options.Backends, options.Recycler, options.Metrics)
+	if err == nil && options.Metrics != nil {
+		waits, err = serveMetrics(mgr, options)
+	}
 	return reconciler.Dependencies{
 		Client: mgr.GetClient(), Live: live, Reads: liveread.New(live), Storage: backends, Events: event.RecorderOf(mgr),
 		Patience: persistentvolumeclaim.UntilReported, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
-		ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
+		Waiting: waits, ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
 	}, err
+}
+
+// serveMetrics serves what the objects of the cluster say, and the claims that wait.
+func serveMetrics(mgr ctrl.Manager, options Options) (*waiting.Claims, error) {
+	if err := statemetrics.Register(options.Metrics, mgr.GetClient(), reclaim.UndeletableUntil); err != nil {
+		return nil, err
+	}
+	return waiting.New(options.Metrics, options.Clock)
 }

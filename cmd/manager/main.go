@@ -97,6 +97,9 @@ func run(options options) error {
 	if err != nil {
 		return err
 	}
+	if err := program.ServeBuildInfo(metrics.Registry); err != nil {
+		return err
+	}
 	ctx := ctrl.SetupSignalHandler()
 	cluster, err := clusterIdentity(ctx, mgr.GetAPIReader())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
@@ -56,6 +57,9 @@ func run(ctx context.Context, options *options) error {
 		}
 	}
 	mgr, err := newManager(options)
+	if err == nil {
+		err = program.ServeBuildInfo(metrics.Registry)
+	}
 	if err != nil {
 		return err
 	}

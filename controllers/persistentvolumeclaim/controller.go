@@ -56,6 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.recorded.Forget(request.NamespacedName)
 		r.binder.Forget(request.NamespacedName)
 		r.patience.forget(request.NamespacedName)
+		r.waiting.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	for _, run := range r.steps(claim) {
@@ -66,10 +67,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		case err != nil:
 			return ctrl.Result{}, err
 		case waiting != nil:
+			r.count(claim, waiting)
 			return r.report(ctx, claim, waiting)
 		}
 	}
 	r.patience.forget(request.NamespacedName)
+	r.waiting.Forget(request.NamespacedName)
 	return ctrl.Result{}, nil
 }
 

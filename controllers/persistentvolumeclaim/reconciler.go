@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/waiting"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -34,6 +35,7 @@ type Reconciler struct {
 	patience patience
 	events   events.EventRecorder
 	recorded event.Last
+	waiting  *waiting.Claims
 	// rooms wakes the claims of a backend after its disks got more free space.
 	rooms wake.Rounds
 
@@ -53,6 +55,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 		patience:  patience{clock: deps.Clock, lasts: deps.Patience},
 		rooms:     wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
 		events:    deps.Events,
+		waiting:   deps.Waiting,
 		protector: protection.New(deps),
 	}
 	r.Index = binder.NewIndex(r.waking.Add)

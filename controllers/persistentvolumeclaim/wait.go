@@ -51,6 +51,16 @@ func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeC
 	return ctrl.Result{RequeueAfter: waiting.After}, nil
 }
 
+// count counts an unbound claim as one that waits. A wait without a reason is another program's
+// work, or is over at once.
+func (r *Reconciler) count(claim *corev1.PersistentVolumeClaim, why *step.Wait) {
+	if why.Reason == "" || binder.Completed(claim) || !claim.DeletionTimestamp.IsZero() {
+		r.waiting.Forget(client.ObjectKeyFromObject(claim))
+		return
+	}
+	r.waiting.Set(client.ObjectKeyFromObject(claim), why.Reason, claim.CreationTimestamp.Time)
+}
+
 // writeWait reports whether to record an event: there is another reason, or another warning. A
 // change of the volumes that do not fit changes the condition alone. In scope=classes
 // kube-controller-manager owns the conditions. The condition of a bound claim stays True,

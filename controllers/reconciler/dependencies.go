@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/waiting"
 )
 
 // Dependencies are what reconcilers are made of. Each takes what it needs.
@@ -26,6 +27,8 @@ type Dependencies struct {
 	Storage *opener.Opener
 	// Events sends events.
 	Events events.EventRecorder
+	// Waiting has the claims that wait, for metrics. Nil: they are not counted.
+	Waiting *waiting.Claims
 	// Patience is how long a backend works before its claim's condition says so.
 	Patience time.Duration
 	// Clock returns the time.

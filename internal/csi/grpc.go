@@ -22,16 +22,18 @@ const (
 	queryVerbosity = 2
 )
 
-// Calls counts the calls of all drivers. Of a nil one, all methods do nothing.
+// Calls counts the calls of all drivers, under the names of
+// github.com/kubernetes-csi/csi-lib-utils/metrics, which dashboards of CSI drivers know. Of a nil
+// one, all methods do nothing.
 type Calls struct{ seconds *prometheus.HistogramVec }
 
 // NewCalls makes the metrics and registers them.
 func NewCalls(registerer prometheus.Registerer) (*Calls, error) {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "stowage_csi_call_seconds",
-		Help:    "How long a call of the kubelet's took, by driver, method and code.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
-	}, []string{"driver", "method", "code"})
+		Name:    "csi_plugin_operations_seconds",
+		Help:    "How long a call of the kubelet took, by driver, method and gRPC code.",
+		Buckets: []float64{.01, .1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
+	}, []string{"driver_name", "method_name", "grpc_status_code"})
 	if err := registerer.Register(seconds); err != nil {
 		return nil, fmt.Errorf("registering metrics of CSI calls: %w", err)
 	}
@@ -53,7 +55,7 @@ func NewGRPCServer(driver string, log logr.Logger, calls *Calls) *grpc.Server {
 			began := time.Now()
 			response, err := answer(ctx, request, info, next, log)
 			took, method, code := time.Since(began), shortName(info.FullMethod), status.Code(err).String()
-			calls.count(driver, method, code, took)
+			calls.count(driver, info.FullMethod, code, took)
 			logCall(log.WithValues("driver", driver, "method", method, "code", code, "took", took.String()), request)
 			return response, err
 		},

@@ -118,6 +118,7 @@ type worldOptions struct {
 	dir    string
 	inform Informer
 	log    logr.Logger
+	counts *Calls
 }
 
 func informed(context.Context) (Info, error) { return Info{NodeID: "n1"}, nil }
@@ -146,7 +147,7 @@ func newWorld(t *testing.T, driver drivers.Driver, options worldOptions) *Server
 	if options.inform == nil {
 		options.inform = informed
 	}
-	server := NewServer(driver, options.inform, ServerOptions{KubeletDir: options.dir, Version: "v1", Log: options.log})
+	server := NewServer(driver, options.inform, ServerOptions{KubeletDir: options.dir, Version: "v1", Log: options.log, Calls: options.counts})
 	server.node.within = "/"
 	server.interval, server.informEvery, server.patience = 10*time.Millisecond, 10*time.Millisecond, time.Second
 	return server

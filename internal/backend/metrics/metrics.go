@@ -16,6 +16,8 @@ import (
 // Metrics are those of all backends of a program. All methods can be called at once.
 type Metrics struct {
 	seconds       *prometheus.HistogramVec
+	queueSeconds  *prometheus.HistogramVec
+	queued        *prometheus.GaugeVec
 	orphans, lost *prometheus.GaugeVec
 	total, used   *prometheus.GaugeVec
 	dangling      *prometheus.GaugeVec
@@ -29,8 +31,14 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		Help:    "How long one call to a backend took, by backend, operation and outcome (OK, a kind of error, or Unknown).",
 		Buckets: prometheus.ExponentialBuckets(0.005, 4, 8),
 	}, []string{"backend", "operation", "outcome"})
+	queueSeconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "stowage_backend_queue_seconds",
+		Help:    "How long a call to a backend waited in its queue until it began.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+	}, []string{"backend"})
 	m := &Metrics{
-		seconds: seconds,
+		seconds: seconds, queueSeconds: queueSeconds,
+		queued:  gauge("stowage_backend_queue_calls", "Calls that wait in a backend's queue, as maxConcurrentOperations others run."),
 		orphans: gauge("stowage_backend_orphans", "Volumes that a backend holds and that nothing in the cluster records, as the last audit found them."),
 		lost:    gauge("stowage_backend_lost_volumes", "Volume objects of which a backend does not hold the storage any more, as the last audit found them."),
 		total:   gauge("stowage_backend_capacity_bytes", "What a backend can hold, as it reported last."),
@@ -43,7 +51,7 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"backend"}),
 	}
 	var problems []error
-	for _, collector := range []prometheus.Collector{m.seconds, m.orphans, m.lost, m.total, m.used, m.dangling, m.forced} {
+	for _, collector := range []prometheus.Collector{m.seconds, m.queueSeconds, m.queued, m.orphans, m.lost, m.total, m.used, m.dangling, m.forced} {
 		problems = append(problems, registerer.Register(collector))
 	}
 	return m, errors.Join(problems...)
@@ -58,6 +66,20 @@ func gauge(name, help string) *prometheus.GaugeVec {
 func (m *Metrics) Called(name, operation string, took time.Duration, err error) {
 	if m != nil {
 		m.seconds.WithLabelValues(name, operation, outcome(err)).Observe(took.Seconds())
+	}
+}
+
+// Began counts how long a call waited in its backend's queue. Nil metrics count nothing.
+func (m *Metrics) Began(name string, after time.Duration) {
+	if m != nil {
+		m.queueSeconds.WithLabelValues(name).Observe(after.Seconds())
+	}
+}
+
+// Waiting sets how many calls wait in a backend's queue. Nil metrics set nothing.
+func (m *Metrics) Waiting(name string, calls int) {
+	if m != nil {
+		m.queued.WithLabelValues(name).Set(float64(calls))
 	}
 }
 
@@ -96,7 +118,8 @@ func (m *Metrics) Forced(name string) { m.forced.WithLabelValues(name).Inc() }
 func (m *Metrics) Forget(name string) {
 	of := prometheus.Labels{"backend": name}
 	m.seconds.DeletePartialMatch(of)
-	for _, vector := range []*prometheus.GaugeVec{m.orphans, m.lost, m.total, m.used, m.dangling} {
+	m.queueSeconds.Delete(of)
+	for _, vector := range []*prometheus.GaugeVec{m.queued, m.orphans, m.lost, m.total, m.used, m.dangling} {
 		vector.Delete(of)
 	}
 	m.forced.Delete(of)

@@ -19,6 +19,8 @@ import (
 // What dashboards and alerts of administrators name: it doesn't change.
 var served = map[string]string{
 	"stowage_backend_operation_seconds":     "backend operation outcome",
+	"stowage_backend_queue_seconds":         "backend",
+	"stowage_backend_queue_calls":           "backend",
 	"stowage_backend_orphans":               "backend",
 	"stowage_backend_lost_volumes":          "backend",
 	"stowage_backend_capacity_bytes":        "backend",
@@ -30,6 +32,8 @@ var served = map[string]string{
 func TestAllMetricsHaveTheirNamesAndLabelsUntilTheBackendIsGone(t *testing.T) {
 	registry, m := newMetrics(t)
 	m.Called("disks", "provision", time.Second, nil)
+	m.Began("disks", time.Second)
+	m.Waiting("disks", 3)
 	m.Audited("disks", 2, 1)
 	m.Filled("disks", backend.Space{Total: resource.MustParse("3"), Used: resource.MustParse("2")})
 	m.Compared("disks", 2)

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -9,6 +10,10 @@ import (
 // backendQueue holds the calls to one backend, or one server.
 type backendQueue struct {
 	name string
+	// metric is the backend's name in metrics; "" if its calls are not measured.
+	metric string
+	// waiting is how many calls have no slot.
+	waiting int
 	// slots is how many calls may run at once, and inUse how many do.
 	slots, inUse int
 	// calls are the open calls, by volume and, of attachments, by node.
@@ -32,6 +37,8 @@ func (q *backendQueue) find(c *call) *call {
 		return open
 	}
 	c.done, c.wakes, c.waiting = make(chan struct{}), map[caller]func(){}, map[caller]int{}
+	c.entered = time.Now()
+	q.waiting++
 	q.calls[c.key] = c
 	if len(q.queued[c.namespace]) == 0 {
 		q.order = append(q.order, c.namespace)
@@ -73,6 +80,7 @@ func without(calls []*call, at int) []*call {
 
 func (q *backendQueue) takeSlot(c *call) {
 	q.inUse++
+	q.waiting--
 	if c.id != "" {
 		q.busy[c.id] = true
 	}

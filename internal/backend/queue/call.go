@@ -84,6 +84,8 @@ type call struct {
 	// metric is the backend's name in metrics; "" where the call is not measured.
 	metric string
 	run    func(context.Context) (any, error)
+	// entered is when the call was queued.
+	entered time.Time
 
 	state state
 	// wakes wake callers that returned, once there is a slot or an answer.

@@ -126,6 +126,51 @@ func TestTheTimeInTheQueueIsNotMeasured(t *testing.T) {
 	})
 }
 
+func TestTheTimeInTheQueueAndTheCallsInItHaveMetricsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		m, err := metrics.New(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner := fake.New()
+		served := queue.New(t.Context(), m).Serve(queue.Target{Name: "StorageBackend disks", Metric: "disks", Limit: 1}, inner, func() {})
+		release := inner.Hold()
+		_, _ = served.Provision(t.Context(), request("1", "a"))
+		_, _ = served.Provision(t.Context(), request("2", "a"))
+		if waiting := metricNamed(t, registry, "stowage_backend_queue_calls").GetGauge().GetValue(); waiting != 1 {
+			t.Errorf("%f calls wait beside the one that runs", waiting)
+		}
+		<-time.After(5 * time.Second)
+		release()
+		synctest.Wait()
+		_, _ = served.Provision(t.Context(), request("2", "a"))
+		synctest.Wait()
+		if waiting := metricNamed(t, registry, "stowage_backend_queue_calls").GetGauge().GetValue(); waiting != 0 {
+			t.Errorf("%f calls wait at the end", waiting)
+		}
+		took := metricNamed(t, registry, "stowage_backend_queue_seconds").GetHistogram()
+		if took.GetSampleCount() != 2 || took.GetSampleSum() < 5 || took.GetSampleSum() > 9 {
+			t.Errorf("the time in the queue is %v", took)
+		}
+	})
+}
+
+func metricNamed(t *testing.T, registry *prometheus.Registry, name string) *dto.Metric {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0]
+		}
+	}
+	t.Fatalf("%s is not served", name)
+	return nil
+}
+
 func TestACallToWhatHasNoMetricIsNotMeasured(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m, err := metrics.New(registry)
@@ -152,7 +197,7 @@ func TestACallThatPanicsIsMeasured(t *testing.T) {
 	served := queue.New(t.Context(), m).Serve(queue.Target{Metric: "disks"}, panicking{fake.New()}, func() {})
 	_ = served.Delete(t.Context(), "v")
 	families, err := registry.Gather()
-	if err != nil || len(families) != 1 || !slices.Equal(labels(families[0].GetMetric()), []string{"disks delete Unknown I"}) {
+	if err != nil || len(families) == 0 || !slices.Equal(labels(families[0].GetMetric()), []string{"disks delete Unknown I"}) {
 		t.Errorf("measured are %v (%v)", families, err)
 	}
 }

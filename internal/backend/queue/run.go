@@ -18,6 +18,7 @@ func (q *Queue) useSlot(of *backendQueue, open, c *call) {
 		q.begin(of, open)
 	}
 	q.advance(of)
+	q.measureWaiting(of)
 }
 
 // advance gives slots to as many calls as may run. A caller that waits has just decided, so its call
@@ -40,6 +41,9 @@ func (q *Queue) advance(of *backendQueue) {
 
 func (q *Queue) begin(of *backendQueue, c *call) {
 	c.state = running
+	if c.metric != "" {
+		q.metrics.Began(c.metric, time.Since(c.entered))
+	}
 	go q.run(of, c)
 }
 
@@ -74,6 +78,14 @@ func (q *Queue) run(of *backendQueue, c *call) {
 	c.wakeAll()
 	of.end(c)
 	q.advance(of)
+	q.measureWaiting(of)
+}
+
+// measureWaiting reports how many calls wait for a slot.
+func (q *Queue) measureWaiting(of *backendQueue) {
+	if of.metric != "" {
+		q.metrics.Waiting(of.metric, of.waiting)
+	}
 }
 
 // freeSlot frees the slot of a call that the storage has accepted. No other call for the volume runs

@@ -84,6 +84,6 @@ func (q *Queue) enter(target Target) *backendQueue {
 		of = newBackendQueue(target.Name)
 		q.queues[target.Name] = of
 	}
-	of.slots = max(1, target.Limit)
+	of.slots, of.metric = max(1, target.Limit), target.Metric
 	return of
 }

@@ -11,8 +11,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// metrics are the metrics of a node's disks, by backend.
-type metrics struct {
+// Metrics are the metrics of a node's disks, by backend. Methods may be called concurrently.
+type Metrics struct {
 	total, used, given, available, ready *prometheus.GaugeVec
 
 	mu sync.Mutex
@@ -20,11 +20,12 @@ type metrics struct {
 	backends map[string]string
 }
 
-func newMetrics() *metrics {
+// NewMetrics returns metrics of no disk. Register registers them.
+func NewMetrics() *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "stowage_local_disk_" + name, Help: help}, []string{"backend"})
 	}
-	return &metrics{
+	return &Metrics{
 		total:     gauge("total_bytes", "Size of the file system that a local backend uses on this node."),
 		used:      gauge("used_bytes", "How much of it is used, by volumes and other files."),
 		given:     gauge("given_bytes", "Capacity of all volumes on it."),
@@ -34,8 +35,8 @@ func newMetrics() *metrics {
 	}
 }
 
-// register adds the metrics to a registry; nil: they aren't exported.
-func (m *metrics) register(registerer prometheus.Registerer) error {
+// Register adds the metrics to a registry; nil: they aren't exported.
+func (m *Metrics) Register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil
 	}
@@ -46,12 +47,12 @@ func (m *metrics) register(registerer prometheus.Registerer) error {
 	return errors.Join(problems...)
 }
 
-func (m *metrics) gauges() []*prometheus.GaugeVec {
+func (m *Metrics) gauges() []*prometheus.GaugeVec {
 	return []*prometheus.GaugeVec{m.total, m.used, m.given, m.available, m.ready}
 }
 
 // set sets the metrics of a disk.
-func (m *metrics) set(disk *stowagev1alpha1.NodeDisk) {
+func (m *Metrics) set(disk *stowagev1alpha1.NodeDisk) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.backends[disk.Name] = disk.Spec.Backend
@@ -73,7 +74,7 @@ func (m *metrics) set(disk *stowagev1alpha1.NodeDisk) {
 }
 
 // forget drops the metrics of a disk that is gone.
-func (m *metrics) forget(disk string) {
+func (m *Metrics) forget(disk string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, gauge := range m.gauges() {

@@ -40,7 +40,7 @@ const (
 // Reconciler accepts new disks, recognises accepted ones, and reports their room and health.
 type Reconciler struct {
 	localdisk.Options
-	metrics *metrics
+	metrics *Metrics
 
 	mu sync.Mutex
 	// written is when the status of each disk was written last.
@@ -52,7 +52,7 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Reconciler{Options: options, metrics: newMetrics(), written: map[string]time.Time{}}
+	return &Reconciler{Options: options, metrics: NewMetrics(), written: map[string]time.Time{}}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=get;list;watch
@@ -189,7 +189,7 @@ func (r *Reconciler) forget(name string) {
 
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if err := r.metrics.register(r.Metrics); err != nil {
+	if err := r.metrics.Register(r.Metrics); err != nil {
 		return fmt.Errorf("registering the metrics of disks: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
