@@ -1,0 +1,50 @@
+// Command kubectl-stowage is a kubectl plug-in, `kubectl stowage`: it explains, lists and
+// checks what Stowage does in a cluster, and brings deleted volumes back.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stowage-dev/stowage/internal/kubectl/cluster"
+	"github.com/stowage-dev/stowage/internal/kubectl/explain"
+	"github.com/stowage-dev/stowage/internal/kubectl/output"
+	"github.com/stowage-dev/stowage/internal/program"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	err := root(cluster.New(streams)).ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, output.Escape("Error: "+err.Error()))
+		os.Exit(1)
+	}
+}
+
+// root is the command with its verbs.
+func root(c *cluster.Cluster) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "kubectl-stowage",
+		Short: "Explain, list and check the storage that Stowage runs, and bring deleted volumes back",
+		Long: "Explain, list and check the storage that Stowage runs, and bring deleted volumes back.\n\n" +
+			"All verbs only read, except undelete. They work with both scopes of the manager.",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stowage"},
+		Version:       program.Version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	command.SetIn(c.Streams.In)
+	command.SetOut(c.Streams.Out)
+	command.SetErr(c.Streams.ErrOut)
+	c.AddFlags(command.PersistentFlags())
+	command.AddCommand(explain.New(c))
+	return command
+}

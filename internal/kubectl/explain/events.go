@@ -1,0 +1,62 @@
+package explain
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// recent is how old an event may be to tell something of now.
+const recent = time.Hour
+
+// events are the recent ones of objects that exist, the newest first.
+func (l *loader) events(ctx context.Context, objects ...client.Object) []corev1.Event {
+	var all []corev1.Event
+	for _, object := range objects {
+		if object.GetUID() == "" {
+			continue
+		}
+		list, namespace := &corev1.EventList{}, object.GetNamespace()
+		if namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+		l.list(ctx, list, client.InNamespace(namespace),
+			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID()))})
+		all = append(all, list.Items...)
+	}
+	now := l.cluster.Clock.Now()
+	all = slices.DeleteFunc(all, func(e corev1.Event) bool { return now.Sub(timeOf(&e)) > recent })
+	slices.SortStableFunc(all, func(a, b corev1.Event) int { return timeOf(&b).Compare(timeOf(&a)) })
+	return all
+}
+
+// timeOf is when an event happened last.
+func timeOf(event *corev1.Event) time.Time {
+	latest := event.CreationTimestamp.Time
+	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
+		if at.After(latest) {
+			latest = at
+		}
+	}
+	if event.Series != nil && event.Series.LastObservedTime.After(latest) {
+		latest = event.Series.LastObservedTime.Time
+	}
+	return latest
+}
+
+// newest is the newest event of the given reasons, or of any; a warning if warning is set.
+func newest(events []corev1.Event, warning bool, reasons ...string) string {
+	for i := range events {
+		e := &events[i]
+		if warning && e.Type != corev1.EventTypeWarning || len(reasons) > 0 && !slices.Contains(reasons, e.Reason) {
+			continue
+		}
+		return e.Reason + ": " + e.Message
+	}
+	return ""
+}
