@@ -47,3 +47,11 @@ func (c *Cluster) Complete(kind schema.GroupVersionKind, namespaced bool, typed 
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
+
+// CompleteFlag completes the values of a flag with the names of cluster-scoped objects. kind
+// is that of their list.
+func (c *Cluster) CompleteFlag(command *cobra.Command, flag string, kind schema.GroupVersionKind) {
+	_ = command.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return c.Complete(kind, false, typed)
+	})
+}
