@@ -14,7 +14,9 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/kubectl/cluster"
 	"github.com/stowage-dev/stowage/internal/kubectl/explain"
+	"github.com/stowage-dev/stowage/internal/kubectl/list"
 	"github.com/stowage-dev/stowage/internal/kubectl/output"
+	"github.com/stowage-dev/stowage/internal/kubectl/status"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
@@ -45,6 +47,6 @@ func root(c *cluster.Cluster) *cobra.Command {
 	command.SetOut(c.Streams.Out)
 	command.SetErr(c.Streams.ErrOut)
 	c.AddFlags(command.PersistentFlags())
-	command.AddCommand(explain.New(c))
+	command.AddCommand(explain.New(c), status.New(c), list.New(c))
 	return command
 }
