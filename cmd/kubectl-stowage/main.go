@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stowage-dev/stowage/internal/kubectl/audit"
 	"github.com/stowage-dev/stowage/internal/kubectl/cluster"
 	"github.com/stowage-dev/stowage/internal/kubectl/explain"
 	"github.com/stowage-dev/stowage/internal/kubectl/list"
 	"github.com/stowage-dev/stowage/internal/kubectl/output"
 	"github.com/stowage-dev/stowage/internal/kubectl/status"
+	"github.com/stowage-dev/stowage/internal/kubectl/undelete"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
@@ -47,6 +49,6 @@ func root(c *cluster.Cluster) *cobra.Command {
 	command.SetOut(c.Streams.Out)
 	command.SetErr(c.Streams.ErrOut)
 	c.AddFlags(command.PersistentFlags())
-	command.AddCommand(explain.New(c), status.New(c), list.New(c))
+	command.AddCommand(explain.New(c), status.New(c), list.New(c), audit.New(c), undelete.New(c))
 	return command
 }
