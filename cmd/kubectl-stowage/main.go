@@ -14,6 +14,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/kubectl/audit"
 	"github.com/stowage-dev/stowage/internal/kubectl/cluster"
+	"github.com/stowage-dev/stowage/internal/kubectl/doctor"
 	"github.com/stowage-dev/stowage/internal/kubectl/explain"
 	"github.com/stowage-dev/stowage/internal/kubectl/list"
 	"github.com/stowage-dev/stowage/internal/kubectl/output"
@@ -49,6 +50,6 @@ func root(c *cluster.Cluster) *cobra.Command {
 	command.SetOut(c.Streams.Out)
 	command.SetErr(c.Streams.ErrOut)
 	c.AddFlags(command.PersistentFlags())
-	command.AddCommand(explain.New(c), status.New(c), list.New(c), audit.New(c), undelete.New(c))
+	command.AddCommand(explain.New(c), status.New(c), list.New(c), undelete.New(c), audit.New(c), doctor.New(c, program.Version()))
 	return command
 }
