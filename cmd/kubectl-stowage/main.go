@@ -14,6 +14,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/kubectl/audit"
 	"github.com/stowage-dev/stowage/internal/kubectl/cluster"
+	"github.com/stowage-dev/stowage/internal/kubectl/collect"
 	"github.com/stowage-dev/stowage/internal/kubectl/doctor"
 	"github.com/stowage-dev/stowage/internal/kubectl/explain"
 	"github.com/stowage-dev/stowage/internal/kubectl/list"
@@ -50,6 +51,10 @@ func root(c *cluster.Cluster) *cobra.Command {
 	command.SetOut(c.Streams.Out)
 	command.SetErr(c.Streams.ErrOut)
 	c.AddFlags(command.PersistentFlags())
-	command.AddCommand(explain.New(c), status.New(c), list.New(c), undelete.New(c), audit.New(c), doctor.New(c, program.Version()))
+	collected := []collect.Part{
+		{Name: "status", Write: func(ctx context.Context, p *output.Printer) error { return status.Text(ctx, c, p) }},
+		{Name: "doctor", Write: func(ctx context.Context, p *output.Printer) error { return doctor.Text(ctx, c, program.Version(), p) }},
+	}
+	command.AddCommand(explain.New(c), status.New(c), list.New(c), undelete.New(c), audit.New(c), doctor.New(c, program.Version()), collect.New(c, program.Version(), collected...))
 	return command
 }

@@ -98,3 +98,6 @@ func drawn(frame []byte, terminal bool) []byte {
 	lines := bytes.ReplaceAll(frame, []byte("\n"), []byte("\x1b[K\n"))
 	return append(append([]byte("\x1b[H"), lines...), "\x1b[J"...)
 }
+
+// Text is what status prints, for an archive.
+func Text(ctx context.Context, c *cluster.Cluster, p *output.Printer) error { return once(ctx, c, p) }
