@@ -26,7 +26,7 @@ var (
 		regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
 		regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^/\s:@]*:)[^/\s@]+(?:@)`),
 	}
-	// dropped are annotations that repeat whole objects, and fields that nobody reads.
+	// dropped are annotations that repeat whole objects, and fields that say nothing of a problem.
 	dropped = map[string]bool{"managedFields": true, "kubectl.kubernetes.io/last-applied-configuration": true}
 )
 

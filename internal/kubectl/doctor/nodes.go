@@ -115,12 +115,17 @@ func nodes(o *objects) []Check {
 	kernels, notReady := map[string]bool{}, []string(nil)
 	for i := range o.nodes {
 		info := o.nodes[i].Status.NodeInfo
-		kernels[fmt.Sprintf("%s (%s, %s)", info.KernelVersion, info.OSImage, info.KubeletVersion)] = true
+		if info.KernelVersion != "" {
+			kernels[fmt.Sprintf("%s (%s, %s)", info.KernelVersion, info.OSImage, info.KubeletVersion)] = true
+		}
 		if ready, _ := facts.NodeReady(&o.nodes[i]); !ready {
 			notReady = append(notReady, o.nodes[i].Name)
 		}
 	}
 	checks := []Check{{Subject: "kernels", Result: OK, Says: few(sorted(kernels))}}
+	if len(kernels) == 0 {
+		checks[0].Result, checks[0].Says = Unknown, "no node reports its kernel"
+	}
 	if len(notReady) > 0 {
 		checks = append(checks, Check{Subject: "nodes", Result: Warning, Says: "not Ready: " + few(notReady), Do: "volumes that are only on them wait: kubectl stowage status"})
 	}

@@ -67,11 +67,11 @@ func (u *undeletion) run(ctx context.Context, name string) (*Result, error) {
 	if begun(pv) {
 		result.Policy = string(formerPolicy(pv))
 	}
-	return result, u.giveBack(ctx, pv, key, claim)
+	return result, u.bringBack(ctx, pv, key, claim)
 }
 
-// giveBack reserves the volume, creates the claim, and restores the policy once both are bound.
-func (u *undeletion) giveBack(ctx context.Context, pv *corev1.PersistentVolume, key client.ObjectKey, claim *corev1.PersistentVolumeClaim) error {
+// bringBack reserves the volume, creates the claim, and restores the policy once both are bound.
+func (u *undeletion) bringBack(ctx context.Context, pv *corev1.PersistentVolume, key client.ObjectKey, claim *corev1.PersistentVolumeClaim) error {
 	bound := claim != nil && isBound(pv, claim)
 	if !bound && !isReserved(pv, key, claim) {
 		if err := u.patch(ctx, pv, reserve(pv, key)); err != nil {
