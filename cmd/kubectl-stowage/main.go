@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/stowage-dev/stowage/internal/kubectl/audit"
@@ -29,6 +30,9 @@ func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := root(cluster.New(streams)).ExecuteContext(ctx)
 	stop()
+	if utilnet.IsConnectionRefused(err) {
+		err = fmt.Errorf("%w: check that the cluster runs, and --context, --kubeconfig and $KUBECONFIG", err)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, output.Escape("Error: "+err.Error()))
 		os.Exit(1)

@@ -5,10 +5,7 @@
 // in other objects and in logs is replaced, by redact.go.
 package collect
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // removed stands for a value that was left out.
 const removed = "REMOVED"
@@ -17,14 +14,17 @@ var (
 	// secretKey are keys whose values may be secrets. Keys that only name or point to one,
 	// such as secretName and nodeStageSecretRef, end otherwise or hold objects.
 	secretKey = regexp.MustCompile(`(?i)(password|passwd|passphrase|secret|token|credentials?|api-?_?key|private-?_?key|access-?_?key)$`)
-	// secretText are secrets within texts: assignments, such as in mount options, bearer
-	// tokens, JSON web tokens, keys, and passwords in URLs.
-	secretText = []*regexp.Regexp{
-		regexp.MustCompile(`(?i)((?:password|passwd|passphrase|pass|secret|token|credentials?|api-?_?key|access-?_?key)["']?\s*[=:]\s*["']?)[^\s,;"'&]+`),
-		regexp.MustCompile(`(?i)(bearer\s+)[A-Za-z0-9._~+/=-]+`),
-		regexp.MustCompile(`()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`),
-		regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
-		regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^/\s:@]*:)[^/\s@]+(?:@)`),
+	// secretText are secrets within texts, and what remains of them: assignments, such as in
+	// mount options, bearer tokens, JSON web tokens, keys, and passwords in URLs.
+	secretText = []struct {
+		secret  *regexp.Regexp
+		remains string
+	}{
+		{regexp.MustCompile(`(?i)((?:password|passwd|passphrase|pass|secret|token|credentials?|api-?_?key|access-?_?key)["']?\s*[=:]\s*["']?)[^\s,;"'&]+`), "${1}" + removed},
+		{regexp.MustCompile(`(?i)(bearer\s+)[A-Za-z0-9._~+/=-]+`), "${1}" + removed},
+		{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`), removed},
+		{regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), removed},
+		{regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^/\s:@]*:)[^/\s@]+@`), "${1}" + removed + "@"},
 	}
 	// dropped are annotations that repeat whole objects, and fields that say nothing of a problem.
 	dropped = map[string]bool{"managedFields": true, "kubectl.kubernetes.io/last-applied-configuration": true}
@@ -32,12 +32,8 @@ var (
 
 // redactText replaces the secrets in a text.
 func redactText(text string) string {
-	for _, expression := range secretText {
-		end := ""
-		if strings.HasSuffix(expression.String(), "(?:@)") {
-			end = "@"
-		}
-		text = expression.ReplaceAllString(text, "${1}"+removed+end)
+	for _, of := range secretText {
+		text = of.secret.ReplaceAllString(text, of.remains)
 	}
 	return text
 }

@@ -74,7 +74,8 @@ func explain(ctx context.Context, c *cluster.Cluster, resource, name string) (*R
 		return nil, err
 	}
 	var links []Link
-	l, absent := &loader{cluster: c}, false
+	var absent bool
+	l := &loader{cluster: c}
 	switch key := (client.ObjectKey{Namespace: namespace, Name: name}); kind {
 	case "Pod":
 		found := l.pod(ctx, key)

@@ -96,7 +96,8 @@ func TestStatusIsDrawnAgainUntilItIsStopped(t *testing.T) {
 	counting := interceptor.NewClient(kubectltest.Client(objects()...), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, is := list.(*corev1.PodList); is {
-				if reads++; reads == 2 {
+				reads++
+				if reads == 2 {
 					stop()
 				}
 			}
