@@ -1,35 +1,17 @@
 package explain
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // recent is how old an event may be to tell something of now.
 const recent = time.Hour
 
-// events are the recent ones of objects that exist, the newest first.
-func (l *loader) events(ctx context.Context, objects ...client.Object) []corev1.Event {
-	var all []corev1.Event
-	for _, object := range objects {
-		if object.GetUID() == "" {
-			continue
-		}
-		list, namespace := &corev1.EventList{}, object.GetNamespace()
-		if namespace == "" {
-			namespace = metav1.NamespaceDefault
-		}
-		l.list(ctx, list, client.InNamespace(namespace),
-			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID()))})
-		all = append(all, list.Items...)
-	}
-	now := l.cluster.Clock.Now()
+// recentOf are the recent ones of events, the newest first.
+func recentOf(all []corev1.Event, now time.Time) []corev1.Event {
 	all = slices.DeleteFunc(all, func(e corev1.Event) bool { return now.Sub(timeOf(&e)) > recent })
 	slices.SortStableFunc(all, func(a, b corev1.Event) int { return timeOf(&b).Compare(timeOf(&a)) })
 	return all

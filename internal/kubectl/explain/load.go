@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -156,4 +158,22 @@ func (l *loader) users(ctx context.Context, claim client.ObjectKey) []string {
 		}
 	}
 	return names
+}
+
+// events are the recent ones of objects that exist, the newest first.
+func (l *loader) events(ctx context.Context, objects ...client.Object) []corev1.Event {
+	var all []corev1.Event
+	for _, object := range objects {
+		if object.GetUID() == "" {
+			continue
+		}
+		list, namespace := &corev1.EventList{}, object.GetNamespace()
+		if namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+		l.list(ctx, list, client.InNamespace(namespace),
+			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID()))})
+		all = append(all, list.Items...)
+	}
+	return recentOf(all, l.cluster.Clock.Now())
 }

@@ -11,6 +11,17 @@ import (
 	"github.com/stowage-dev/stowage/internal/kubectl/cluster"
 )
 
+// objects are what a report is made of.
+type objects struct {
+	backends    []stowagev1alpha1.StorageBackend
+	disks       []stowagev1alpha1.NodeDisk
+	nodes       []corev1.Node
+	claims      []corev1.PersistentVolumeClaim
+	pvs         []corev1.PersistentVolume
+	attachments []storagev1.VolumeAttachment
+	pods        []corev1.Pod
+}
+
 // read reads the objects of a report, page by page.
 func read(ctx context.Context, c *cluster.Cluster) (*objects, error) {
 	backends, disks := &stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeDiskList{}

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -65,17 +63,6 @@ type Volumes struct {
 	Retained int            `json:"retained"`
 	// NextDeadline is when the first undelete window ends.
 	NextDeadline *time.Time `json:"nextDeadline,omitempty"`
-}
-
-// objects are what a report is made of.
-type objects struct {
-	backends    []stowagev1alpha1.StorageBackend
-	disks       []stowagev1alpha1.NodeDisk
-	nodes       []corev1.Node
-	claims      []corev1.PersistentVolumeClaim
-	pvs         []corev1.PersistentVolume
-	attachments []storagev1.VolumeAttachment
-	pods        []corev1.Pod
 }
 
 // report puts a report together.
