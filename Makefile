@@ -82,7 +82,7 @@ help: ## List the targets.
 		/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
-build: ## Build bin/manager, bin/node-agent with bin/stowage-mount, and bin/gce-mock.
+build: ## Build bin/manager, bin/node-agent with bin/stowage-mount, bin/gce-mock, and bin/kubectl-stowage.
 	$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/ ./cmd/...
 
 .PHONY: generate

@@ -1,0 +1,44 @@
+package explain
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// recent is how old an event may be to tell something of now.
+const recent = time.Hour
+
+// recentOf are the recent ones of events, the newest first.
+func recentOf(all []corev1.Event, now time.Time) []corev1.Event {
+	all = slices.DeleteFunc(all, func(e corev1.Event) bool { return now.Sub(timeOf(&e)) > recent })
+	slices.SortStableFunc(all, func(a, b corev1.Event) int { return timeOf(&b).Compare(timeOf(&a)) })
+	return all
+}
+
+// timeOf is when an event happened last.
+func timeOf(event *corev1.Event) time.Time {
+	latest := event.CreationTimestamp.Time
+	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
+		if at.After(latest) {
+			latest = at
+		}
+	}
+	if event.Series != nil && event.Series.LastObservedTime.After(latest) {
+		latest = event.Series.LastObservedTime.Time
+	}
+	return latest
+}
+
+// newest is the newest event of the given reasons, or of any; a warning if warning is set.
+func newest(events []corev1.Event, warning bool, reasons ...string) string {
+	for i := range events {
+		e := &events[i]
+		if warning && e.Type != corev1.EventTypeWarning || len(reasons) > 0 && !slices.Contains(reasons, e.Reason) {
+			continue
+		}
+		return e.Reason + ": " + e.Message
+	}
+	return ""
+}

@@ -1,0 +1,84 @@
+package list_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/kubectl/kubectltest"
+	"github.com/stowage-dev/stowage/internal/kubectl/list"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
+)
+
+// objects are a bound local volume, a released one within its window, and one of another driver.
+func objects() []client.Object {
+	backend := LocalBackend("fast")
+	backend.Spec.Deletion.RetainFor.Duration = time.Hour
+	local := func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: stowagev1alpha1.LocalDriver, VolumeHandle: pv.Name, VolumeAttributes: map[string]string{"backend": "fast"},
+		}}
+	}
+	bound := Volume("bound", local, OnNode("node-1"), ReservedTo("data"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
+	bound.Status.Phase = corev1.VolumeBound
+	released := Volume("released", local, OnNode("node-2"), ReservedTo("old"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
+	released.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, LastPhaseTransitionTime: ptr.To(metav1.NewTime(kubectltest.Now))}
+	nodeVolume := &stowagev1alpha1.NodeVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "bound"},
+		Status: stowagev1alpha1.NodeVolumeStatus{
+			Used:       ptr.To(resource.MustParse("512Mi")),
+			Conditions: []metav1.Condition{{Type: "Healthy", Status: metav1.ConditionFalse, Reason: "VolumeNearlyFull", Message: "2 % is left"}},
+		},
+	}
+	foreign := Volume("foreign", ReservedTo("other"))
+	return []client.Object{backend, bound, released, nodeVolume, foreign}
+}
+
+func TestListShowsTheVolumesThatWereAskedFor(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"": "NAME CLAIM BACKEND NODE SIZE USED PHASE HEALTH RETAINED UNTIL\n" +
+			"bound default/data fast node-1 1Gi 512Mi Bound VolumeNearlyFull -\n" +
+			"released default/old fast node-2 1Gi - Released - 2030-01-02T13:00:00Z\n",
+		"--node node-2": "NAME CLAIM BACKEND NODE SIZE USED PHASE HEALTH RETAINED UNTIL\n" +
+			"released default/old fast node-2 1Gi - Released - 2030-01-02T13:00:00Z\n",
+		"--retained": "NAME CLAIM BACKEND NODE SIZE USED PHASE HEALTH RETAINED UNTIL\n" +
+			"released default/old fast node-2 1Gi - Released - 2030-01-02T13:00:00Z\n",
+		"--node node-1 -o wide": "NAME CLAIM BACKEND NODE SIZE USED PHASE HEALTH RETAINED UNTIL DRIVER CLASS POLICY HANDLE PROBLEM\n" +
+			"bound default/data fast node-1 1Gi 512Mi Bound VolumeNearlyFull - local.stowage.dev - Delete bound 2 % is left\n",
+		"--backend other": "",
+		"-n shop --all":   "",
+	} {
+		t.Run(arguments, func(t *testing.T) {
+			got, err := kubectltest.Run(t.Context(), list.New, arguments, kubectltest.Client(objects()...))
+			if shown := squeezed(got.Out); err != nil || shown != want {
+				t.Errorf("%v\n%s", err, shown)
+			}
+			if want == "" && !strings.Contains(got.Err, "no volumes were found") {
+				t.Errorf("noted %q", got.Err)
+			}
+		})
+	}
+}
+
+// squeezed has one space between columns.
+func squeezed(text string) string {
+	var lines string
+	for line := range strings.Lines(text) {
+		lines += strings.Join(strings.Fields(line), " ") + "\n"
+	}
+	return lines
+}
+
+func TestListShowsOtherDriversVolumes(t *testing.T) {
+	got, err := kubectltest.Run(t.Context(), list.New, "--all -o json", kubectltest.Client(objects()...))
+	if err != nil || !strings.Contains(got.Out, `"name": "foreign"`) {
+		t.Errorf("%v\n%s", err, got.Out)
+	}
+}
