@@ -45,8 +45,10 @@ SKIPPED   ?=
 DRYRUN    ?=
 # Flags of `make bench`.
 BENCHFLAGS ?=
-# Names of the images that `make images` builds.
-REGISTRY ?= ghcr.io/stowage-dev
+# Names of the images that `make images` builds, and those that `make deploy` and `make build-installer` install.
+REGISTRY  ?= ghcr.io/stowage-dev
+IMG       ?= $(REGISTRY)/stowage-manager:$(VERSION)
+AGENT_IMG ?= $(REGISTRY)/stowage-node-agent:$(VERSION)
 
 # ---------------------------------------------------------------- internals
 SHELL       := /bin/bash
@@ -241,12 +243,13 @@ uninstall: bin/kustomize ## Remove the CRDs, once no StorageBackend and no NodeV
 	bin/kustomize build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
-deploy: bin/kustomize ## Install Stowage. OVERLAY=default: beside kube-controller-manager; standalone: instead of its volume controllers.
-	bin/kustomize build config/$(OVERLAY) | $(KUBECTL) apply --server-side -f -
+deploy: bin/kustomize ## Install Stowage with the images IMG and AGENT_IMG. OVERLAY=default: beside kube-controller-manager; standalone: instead of its volume controllers.
+	@$(call stamp,config/$(OVERLAY),$(IMG),$(AGENT_IMG))
+	bin/kustomize build bin/stamped | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: bin/kustomize ## Remove the manager and the node agents. CRDs, StorageBackends, volumes and their data stay.
-	bin/kustomize build config/$(OVERLAY) | awk -f hack/without_crds.awk | $(KUBECTL) delete --ignore-not-found --timeout=3m -f -
+	bin/kustomize build config/$(OVERLAY) | $(KUBECTL) delete --ignore-not-found --timeout=3m -l app.kubernetes.io/name=stowage -f -
 
 .PHONY: images
 images: ## Build the container images, with docker.
@@ -324,4 +327,12 @@ define build-tool
 echo "tools: building $@ (the first time it takes a minute or more)"
 GOFLAGS= go -C $(<D) build -buildvcs=false -o '$(CURDIR)/$@' $(TOOL)
 touch $@
+endef
+
+# An overlay of $(1) in bin/stamped, with VERSION on every object and with the images $(2) and $(3).
+define stamp
+rm -rf bin/stamped && mkdir -p bin/stamped && cd bin/stamped && \
+../kustomize create --resources '../../$(1)' && \
+../kustomize edit set image ghcr.io/stowage-dev/stowage-manager='$(2)' ghcr.io/stowage-dev/stowage-node-agent='$(3)' && \
+../kustomize edit add label --without-selector --include-templates 'app.kubernetes.io/version:$(VERSION)'
 endef
