@@ -27,6 +27,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 // attachmentWorkers is the number of concurrent reconciles.
@@ -95,7 +96,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(watches.attachmentsOfBackend), wake.OnlyNewSpecs()).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: attachmentWorkers,
+			MaxConcurrentReconciles: workers.Of(mgr, workers.Attachments, attachmentWorkers),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](attachBackoff, attachBackoffMax),
 		}).
 		Complete(r)
