@@ -20,7 +20,8 @@ func parsed(t *testing.T, arguments ...string) (*Options, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return nil, err
 	}
-	return options, options.checkWorkers()
+	err := options.checkWorkers()
+	return options, err
 }
 
 func TestHowMuchIsLoggedCanBeSetInEachWay(t *testing.T) {
