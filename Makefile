@@ -119,7 +119,7 @@ verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, forma
 test: controlplane bin/gotestsum bin/kustomize ## Run all tests: unit, API server, and (as root) real mounts and loop devices. PACKAGES and TESTFLAGS narrow it.
 	@go -C hack/images test ./...
 	@go -C hack/upstream test .
-	@go -C test/chart test .
+	@go -C test/chart test -count=1 .
 	@hack/test.sh $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-race

@@ -24,7 +24,7 @@ var clusterOnly = []string{
 	"patch volumeattributesclasses.storage.k8s.io",
 }
 
-// scopes are how many controllers run in each, with the overlay that installs it.
+// With each overlay and scope is how many controllers run then.
 var _ = DescribeTable("the rights of a manager are enough for its scope, and no more:", Serial,
 	func(ctx SpecContext, overlay, scope string, controllers int) {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "stowage-manager-cluster"}}
@@ -51,7 +51,7 @@ func started(ctx SpecContext, scope string) *gexec.Session {
 	text, err := server.Kubeconfig(managerAccount, "system:serviceaccounts", "system:serviceaccounts:stowage-system")
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(os.WriteFile(kubeconfig, []byte(text), 0o600)).To(Succeed())
+	Expect(os.WriteFile(kubeconfig, text, 0o600)).To(Succeed())
 	program := filepath.Join(GinkgoT().TempDir(), "manager")
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", program, "./cmd/manager")
 	build.Dir = apiserver.Repository()
