@@ -48,8 +48,11 @@ SKIPPED   ?=
 DRYRUN    ?=
 # Flags of `make bench`.
 BENCHFLAGS ?=
-# Names of the images that `make images` builds.
-REGISTRY ?= ghcr.io/stowage-dev
+# Names and architectures of the images that are built, and those that `make deploy` installs.
+REGISTRY  ?= ghcr.io/stowage-dev
+ARCHS     ?= amd64 arm64
+IMG       ?= $(REGISTRY)/stowage-manager:$(VERSION)
+AGENT_IMG ?= $(REGISTRY)/stowage-node-agent:$(VERSION)
 
 # ---------------------------------------------------------------- internals
 SHELL       := /bin/bash
@@ -64,13 +67,21 @@ K8S_BIN    := bin/k8s/$(K8S_VERSION)
 GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
 EARLIER    := bin/upgrade/$(UPGRADE_FROM)
 KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
-MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver
+MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver test/chart
 GO_BUILD   := go build -buildvcs=false
 # A suite is a static program: guests run it as their first process. Its arguments are Ginkgo's.
 BUILD_SUITE := go test -c -o bin/test/e2e/
 SELECTED    = $(if $(SPECS),--focus='$(SPECS)') $(if $(LABELS),--label-filter='$(LABELS)')
 # A cluster that stays has a last spec, which is always chosen; specs one by one are seen as they run.
 STAYING     = $(if $(STAY),--procs=1 $(if $(SPECS),--focus='the cluster stays') $(if $(LABELS),--label-filter='($(LABELS)) || stay'))
+comma := ,
+space := $(subst ,, )
+# What a release has is the same each time: nothing in it has the time at which it was made.
+CREATED    ?= $(shell TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null)
+PACK       := tar --sort=name --format=ustar --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=go=rX
+HAS_IMAGES := $(filter command environment,$(origin IMG))
+# Makes a template of Helm of what kustomize built: placeholders lose their quotes, and values replace paths.
+TEMPLATE   := sed -z "s/'\([^']*{{[^']*}}\)'/\1/g" | sed 's|/var/lib/kubelet$$|{{ .Values.kubeletDir }}|; s|/var/lib/stowage$$|{{ .Values.localBase }}|'
 LINK_FLAGS := -X github.com/stowage-dev/stowage/internal/program.version=$(VERSION)
 
 ##@ Develop
@@ -109,9 +120,10 @@ verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, forma
 ##@ Test
 
 .PHONY: test
-test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as root) real mounts and loop devices. PACKAGES and TESTFLAGS narrow it.
+test: controlplane bin/gotestsum bin/kustomize ## Run all tests: unit, API server, and (as root) real mounts and loop devices. PACKAGES and TESTFLAGS narrow it.
 	@go -C hack/images test ./...
 	@go -C hack/upstream test .
+	@go -C test/chart test -count=1 .
 	@hack/test.sh $(TESTFLAGS) $(PACKAGES)
 
 bin/promtool: ## Prometheus' own tool, of Debian's package, with which `make test` makes each alert fire.
@@ -267,12 +279,13 @@ uninstall: bin/kustomize ## Remove the CRDs, once no StorageBackend and no NodeV
 	bin/kustomize build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
-deploy: bin/kustomize ## Install Stowage. OVERLAY=default: beside kube-controller-manager; standalone: instead of its volume controllers.
-	bin/kustomize build config/$(OVERLAY) | $(KUBECTL) apply --server-side -f -
+deploy: bin/kustomize ## Install Stowage with the images IMG and AGENT_IMG. OVERLAY=default: beside kube-controller-manager; standalone: instead of its volume controllers.
+	@$(call stamp,config/$(OVERLAY),$(IMG),$(AGENT_IMG))
+	bin/kustomize build bin/stamped | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: bin/kustomize ## Remove the manager and the node agents. CRDs, StorageBackends, volumes and their data stay.
-	bin/kustomize build config/$(OVERLAY) | awk -f hack/without_crds.awk | $(KUBECTL) delete --ignore-not-found --timeout=3m -f -
+	bin/kustomize build config/$(OVERLAY) | $(KUBECTL) delete --ignore-not-found --timeout=3m -l app.kubernetes.io/name=stowage -f -
 
 .PHONY: images
 images: ## Build the container images, with docker.
@@ -288,6 +301,48 @@ image-archives: ## Write the images, and two for test pods, into bin/images, wit
 	@GOFLAGS= go -C hack/images build -buildvcs=false -trimpath -ldflags '-s -w -buildid=' -o '$(CURDIR)/bin/images/programs/' ./pause
 	@GOFLAGS= go -C hack/images build -buildvcs=false -o '$(CURDIR)/bin/images/archive' .
 	@bin/images/archive
+
+.PHONY: images-buildx
+images-buildx: ## Build the images for ARCHS with docker buildx, and push them to REGISTRY.
+	@for image in manager node-agent gce-mock; do \
+		docker buildx build --platform '$(subst $(space),$(comma),$(ARCHS:%=linux/%))' --provenance=false --build-arg VERSION=$(VERSION) \
+			--target $$image -t $(REGISTRY)/stowage-$$image:$(VERSION) --push .; \
+	done
+
+.PHONY: images-oci
+images-oci: ## Write the images for ARCHS and their SBOMs (SPDX) into dist, without docker: archives of OCI's layout, the same bytes each time.
+	@rm -rf bin/images/layouts && mkdir -p bin/images dist
+	@GOFLAGS= go -C hack/images build -buildvcs=false -o '$(CURDIR)/bin/images/archive' .
+	@$(foreach arch,$(ARCHS),$(call unpack,$(arch),bin/images/$(arch)); \
+		GOARCH=$(arch) $(GO_BUILD) -trimpath -ldflags '-s -w -buildid= $(LINK_FLAGS)' -o bin/images/$(arch)/programs/ ./cmd/...;)
+	@CREATED='$(CREATED)' bin/images/archive -out dist -prefix $(REGISTRY)/stowage- -release $(VERSION) $(ARCHS) | tee dist/images.txt
+	@for image in manager node-agent gce-mock; do $(PACK) -C bin/images/layouts/$$image -cf dist/stowage-$$image.tar .; done
+
+.PHONY: build-installer
+build-installer: $(if $(HAS_IMAGES),,images-oci) bin/kustomize ## Write dist/install.yaml and dist/install-standalone.yaml, with VERSION and images by digest: those of images-oci, or IMG and AGENT_IMG.
+	@mkdir -p dist; $(PINNED); \
+		$(call stamp,config/default,$$manager,$$agent); bin/kustomize build bin/stamped >dist/install.yaml; \
+		$(call stamp,config/standalone,$$manager,$$agent); bin/kustomize build bin/stamped >dist/install-standalone.yaml
+
+.PHONY: chart
+chart: $(if $(HAS_IMAGES),,images-oci) bin/kustomize ## Write the Helm chart of VERSION, made from the overlays, into bin/chart, and dist/stowage-VERSION.tgz.
+	@rm -rf bin/chart; mkdir -p bin/chart/stowage/{crds,templates} dist; $(PINNED); \
+		cp config/chart/values.schema.json config/chart/NOTES.txt bin/chart/stowage/; mv bin/chart/stowage/{,templates/}NOTES.txt; \
+		sed 's|dev$$|$(VERSION:v%=%)|' config/chart/Chart.yaml >bin/chart/stowage/Chart.yaml; \
+		sed "s|ghcr.io/.*/stowage-manager:dev|$$manager|; s|ghcr.io/.*/stowage-node-agent:dev|$$agent|" config/chart/values.yaml >bin/chart/stowage/values.yaml; \
+		$(call stamp,config/crd,$$manager,$$agent); bin/kustomize build bin/stamped >bin/chart/stowage/crds/stowage.yaml; \
+		bin/kustomize build config/chart | $(TEMPLATE) >bin/chart/stowage/templates/stowage.yaml; \
+		{ echo '{{- if eq .Values.scope "cluster" }}'; bin/kustomize build config/chart/cluster | $(TEMPLATE); echo '{{- end }}'; } >bin/chart/stowage/templates/cluster.yaml; \
+		$(PACK) -C bin/chart -cf - stowage | gzip -n >dist/stowage-$(VERSION:v%=%).tgz
+
+.PHONY: release
+release: bin/kustomize ## Write all that a release has into dist, such as VERSION=v0.1.0: images, SBOMs, manifests, chart, changelog and checksums.
+	@[[ '$(VERSION)' =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$ ]] || { echo 'release: VERSION is such as v0.1.0, not $(VERSION)' >&2; exit 1; }
+	@rm -rf dist
+	@$(MAKE) build-installer chart
+	@last=$$(git describe --tags --abbrev=0 HEAD^ 2>/dev/null || true); { echo '# Changes of $(VERSION)'"$${last:+ since $$last}"; echo; \
+		git log --no-merges --format='- %s (%h)' $${last:+$$last..} | sort; } >dist/CHANGELOG.md
+	@cd dist; sha256sum -- * >checksums.txt
 
 .PHONY: upstream-images
 upstream-images: image-archives upstream-programs ## Write bin/images/upstream.tar: stand-ins for the images that Kubernetes' own end-to-end tests ask for.
@@ -350,4 +405,35 @@ define build-tool
 echo "tools: building $@ (the first time it takes a minute or more)"
 GOFLAGS= go -C $(<D) build -buildvcs=false -o '$(CURDIR)/$@' $(TOOL)
 touch $@
+endef
+
+# An overlay of $(1) in bin/stamped, with VERSION on every object and with the images $(2) and $(3).
+define stamp
+(rm -rf bin/stamped; mkdir -p bin/stamped; cd bin/stamped; \
+../kustomize create --resources '../../$(1)'; \
+../kustomize edit set image "ghcr.io/stowage-dev/stowage-manager=$(2)" "ghcr.io/stowage-dev/stowage-node-agent=$(3)"; \
+../kustomize edit add label --without-selector --include-templates 'app.kubernetes.io/version:$(VERSION)')
+endef
+
+# Images with their digests, in the shell's variables: IMG and AGENT_IMG where these are given, else those of images-oci.
+PINNED = manager=$(if $(HAS_IMAGES),$(IMG),$$(grep /stowage-manager: dist/images.txt)) \
+	agent=$(if $(HAS_IMAGES),$(AGENT_IMG),$$(grep /stowage-node-agent: dist/images.txt))
+
+# Debian's packages of the images, for the architecture $(1), as apt-get here finds them, unpacked in $(2)/root with what
+# dpkg would record of them. They are taken again only if the folder isn't there.
+IMAGE_PACKAGES := e2fsprogs mount util-linux xfsprogs ca-certificates coreutils dash
+define unpack
+if [[ ! -e $(2)/root ]]; then \
+	folder='$(CURDIR)/$(2)'; rm -rf "$$folder"; mkdir -p "$$folder"/{lists,cache/archives}/partial "$$folder/part/var/lib/dpkg/info"; \
+	get() { APT_CONFIG=hack/images/apt.conf apt-get -qq -o APT::Architecture=$(1) -o APT::Architectures=$(1) \
+		-o Dir::State="$$folder" -o Dir::Cache="$$folder/cache" "$$@" >/dev/null; }; \
+	get update; get install --yes --download-only $(IMAGE_PACKAGES); \
+	for package in "$$folder"/cache/archives/*.deb; do \
+		dpkg-deb --extract "$$package" "$$folder/part"; \
+		dpkg-deb --fsys-tarfile "$$package" | tar --list | sed 's|^\.||; s|/$$||' \
+			>"$$folder/part/var/lib/dpkg/info/$$(dpkg-deb --field "$$package" Package).list"; \
+		{ dpkg-deb --field "$$package" && echo; } >>"$$folder/part/var/lib/dpkg/status"; \
+	done; \
+	rm -rf "$$folder/cache" && mv "$$folder/part" $(2)/root; \
+fi
 endef

@@ -22,6 +22,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/backend/nfs"
 	"github.com/stowage-dev/stowage/internal/program"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 const about = `The Stowage manager matches claims to volumes and binds them, provisions, reclaims and expands.
@@ -65,7 +66,7 @@ func main() {
 	flags.DurationVar(&options.forceDetachAfter, "force-detach-after", defaultForceDetach,
 		"How long a node must have been not Ready, or gone, until volumes of drivers other than Stowage's are\n"+
 			"taken from it (--scope=cluster). Stowage's own: attachment.forceDetachAfter of the StorageBackend.")
-	options.AddFlags(flags, metricsPort, probePort)
+	options.AddFlags(flags, metricsPort, probePort, workers.Claims, workers.Volumes, workers.Attachments, workers.Nodes)
 	options.Parse(flags, about, os.Args[1:])
 	if err := run(options); err != nil {
 		program.Fail(err)

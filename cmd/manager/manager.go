@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/stowage-dev/stowage/controllers"
@@ -16,9 +16,6 @@ const (
 	// shutdownTimeout is how long work may go on after a signal. The next manager resumes the
 	// rest, as after a crash.
 	shutdownTimeout = 10 * time.Second
-	// The API server, not the client, limits requests: its priority and fairness queues know
-	// the load, a fixed rate does not.
-	noClientLimit = -1
 )
 
 // newManager makes the controller manager.
@@ -27,17 +24,18 @@ func newManager(options options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", options.Kubeconfig)
+	connection, err := options.Config()
 	if err != nil {
-		return nil, fmt.Errorf("reading how to reach the API server: %w", err)
+		return nil, err
 	}
-	config.QPS = noClientLimit
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme:                        scheme,
 		Client:                        controllers.ClientOptions(),
 		Cache:                         cacheOptions(options.resync, options.namespace()),
 		Metrics:                       options.Metrics(),
 		HealthProbeBindAddress:        options.ProbeAddress,
+		PprofBindAddress:              options.PprofAddress,
+		Controller:                    config.Controller{GroupKindConcurrency: options.Workers},
 		LeaderElection:                options.leaderElect,
 		LeaderElectionID:              "manager.stowage.dev",
 		LeaderElectionNamespace:       options.leaderElectionNamespace,

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stowage-dev/stowage/internal/program"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 const (
@@ -50,7 +51,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.recycleRoot, "recycle-root", "",
 		"Folder below which static volumes of policy Recycle are emptied, once their claim is gone.\n"+
 			"Default: none is. It must not meet the other folders.")
-	o.AddFlags(flags, metricsPort, probePort)
+	o.AddFlags(flags, metricsPort, probePort, workers.NodeVolumes, workers.Pods)
 }
 
 // check returns an error that names the wrong flag. It also cleans the paths.

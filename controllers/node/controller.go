@@ -25,6 +25,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 // nodeWorkers is the number of concurrent reconciles.
@@ -122,6 +123,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(nodeOfDrivers), builder.WithPredicates(newDrivers)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(newInTreeDisks)).
 		WatchesRawSource(source.Func(r.waking.Start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: nodeWorkers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Nodes, nodeWorkers)}).
 		Complete(r)
 }

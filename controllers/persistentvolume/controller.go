@@ -24,6 +24,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolume/reclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 // volumeStep is one step for a volume. It returns whether the pass is over, and when to
@@ -80,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), wake.OnlyNewSpecs()).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(reclaim.VolumeOfAttachment), builder.WithPredicates(wake.OnlyDeletions)).
 		WatchesRawSource(source.Func(r.waking.Start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers})
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Volumes, volumeWorkers)})
 	if r.scope == reconciler.ClusterScope {
 		building.Watches(&stowagev1alpha1.NodeRecycling{}, &handler.EnqueueRequestForObject{})
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/room"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;update;patch
@@ -114,7 +115,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsPlacedOn), builder.WithPredicates(wake.OnlyDeletions)).
 		WatchesRawSource(source.Func(r.waking.Start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Claims, claimWorkers)}).
 		Complete(r)
 }
 

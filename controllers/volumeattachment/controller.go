@@ -27,6 +27,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 // attachmentWorkers is the number of concurrent reconciles.
@@ -59,6 +60,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csinodes,verbs=get
 
 // Reconcile brings one attachment as far as possible now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -95,7 +97,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(watches.attachmentsOfBackend), wake.OnlyNewSpecs()).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: attachmentWorkers,
+			MaxConcurrentReconciles: workers.Of(mgr, workers.Attachments, attachmentWorkers),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](attachBackoff, attachBackoffMax),
 		}).
 		Complete(r)

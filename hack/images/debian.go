@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,8 +16,11 @@ import (
 // shell are the packages of the Dockerfile's base image for a look into a container by hand.
 var shell = []string{"coreutils", "dash"}
 
-// heavy is a program that loads 40 MB of libraries, for one that checks names in Unicode.
-const heavy = "xfs_scrub"
+const (
+	// heavy is a program that loads 40 MB of libraries, for one that checks names in Unicode.
+	heavy        = "xfs_scrub"
+	packageLists = "/var/lib/dpkg/info/"
+)
 
 var (
 	installation = regexp.MustCompile(`(?s)apt-get install((?:\s+\\?\s*[-a-z0-9.+]+)+)`)
@@ -43,16 +44,19 @@ func packagesOf(dockerfile string) ([]string, error) {
 	return names, nil
 }
 
-// addPackages adds the programs of packages that are installed on this machine, and
-// what these programs need. Scripts are left out: nothing here says what they need.
-func (t tree) addPackages(ctx context.Context, packages ...string) error {
+// path is where a file of Debian's packages lies.
+func (s sources) path(name string) string { return filepath.Join(s.root, name) }
+
+// addPackages adds the programs of packages, and what these programs need. Scripts are
+// left out: nothing here says what they need.
+func (t tree) addPackages(from sources, packages ...string) error {
 	for _, name := range packages {
-		files, err := filesOf(ctx, name)
+		files, err := os.ReadFile(from.path(packageLists + name + ".list"))
 		if err != nil {
-			return err
+			return fmt.Errorf("listing the files of Debian's package %s, which must be there: %w", name, err)
 		}
-		for _, file := range files {
-			if err := t.addFile(ctx, file); err != nil {
+		for _, file := range strings.Fields(string(files)) {
+			if err := t.addFile(from, file); err != nil {
 				return fmt.Errorf("package %s: %w", name, err)
 			}
 		}
@@ -60,40 +64,30 @@ func (t tree) addPackages(ctx context.Context, packages ...string) error {
 	return nil
 }
 
-func filesOf(ctx context.Context, name string) ([]string, error) {
-	output, err := exec.CommandContext(ctx, "dpkg", "-L", name).Output()
-	if err != nil {
-		return nil, fmt.Errorf("listing the files of Debian's package %s, which must be installed: %w", name, err)
-	}
-	return strings.Fields(string(output)), nil
-}
-
-func (t tree) addFile(ctx context.Context, name string) error {
+func (t tree) addFile(from sources, name string) error {
 	if configuration.MatchString(name) {
-		return t.copy(name)
+		return t.copy(from, name)
 	}
 	folder, base := filepath.Base(filepath.Dir(name)), filepath.Base(name)
 	if folder != "bin" && folder != "sbin" || base == heavy {
 		return nil
 	}
-	info, err := os.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // The machine was made without it.
-		return nil
-	case err != nil:
-		return err
-	case info.IsDir():
+	info, err := os.Lstat(from.path(name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() { // The machine can be made without it.
 		return nil
 	}
-	if program, err := elf.Open(name); err != nil {
-		return nil //nolint:nilerr // a script
-	} else if err := program.Close(); err != nil {
+	if err != nil {
 		return err
 	}
+	program, err := elf.Open(from.path(name))
+	if err != nil {
+		return nil // It is a script.
+	}
+	defer program.Close()
 	if info.Mode()&fs.ModeSymlink == 0 {
-		return t.copyProgram(ctx, name)
+		return t.copyProgram(from, name)
 	}
-	to, err := os.Readlink(name)
+	to, err := os.Readlink(from.path(name))
 	if err != nil {
 		return err
 	}
@@ -101,56 +95,67 @@ func (t tree) addFile(ctx context.Context, name string) error {
 	return nil
 }
 
-// certificates are those of the authorities that Debian trusts, without any that this
-// machine trusts beside them.
-func certificates() ([]byte, error) {
-	files, err := filepath.Glob("/usr/share/ca-certificates/mozilla/*.crt")
-	if err != nil {
-		return nil, err
-	}
-	if len(files) == 0 {
-		return nil, errors.New("there are no certificates of authorities: install Debian's package ca-certificates")
+// certified adds the certificates of the authorities that Debian trusts, without any that
+// the machine trusts beside them.
+func (t tree) certified(from sources) error {
+	files, err := filepath.Glob(from.path("/usr/share/ca-certificates/mozilla/*.crt"))
+	if err != nil || len(files) == 0 {
+		return errors.New("there are no certificates of authorities: install Debian's package ca-certificates")
 	}
 	var all bytes.Buffer
 	for _, file := range files {
 		one, err := os.ReadFile(file)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		all.Write(one)
 	}
-	return all.Bytes(), nil
-}
-
-var loaded = regexp.MustCompile(`(?m)^\s(?:\S+ => )?(/\S+) \(0x`)
-
-// copyProgram adds one of this machine's programs or libraries, with all that it loads, so
-// that it starts.
-func (t tree) copyProgram(ctx context.Context, name string) error {
-	ldd := exec.CommandContext(ctx, "ldd", name)
-	ldd.Env = append(os.Environ(), "LC_ALL=C")
-	output, err := ldd.CombinedOutput()
-	if isStatic := strings.Contains(string(output), "not a dynamic executable"); err != nil && !isStatic {
-		return fmt.Errorf("asking ldd what %s loads: %w: %s", name, err, output)
-	}
-	libraries, err := librariesIn(string(output))
-	if err != nil {
-		return fmt.Errorf("looking what %s loads: %w", name, err)
-	}
-	for _, file := range append(libraries, name) {
-		if err := t.copy(file); err != nil {
-			return err
-		}
-	}
+	t.write(certificateFile, 0o644, all.Bytes())
 	return nil
 }
 
-func librariesIn(output string) (paths []string, err error) {
-	if strings.Contains(output, "not found") {
-		return nil, fmt.Errorf("%w: %s", fs.ErrNotExist, output)
+// copyProgram adds a program or library of Debian's packages, with all that it loads, so
+// that it starts. It reads that from the file, which may be of another architecture.
+func (t tree) copyProgram(from sources, name string) error {
+	if _, known := t[place(name)]; known {
+		return nil
 	}
-	for _, library := range loaded.FindAllStringSubmatch(output, -1) {
-		paths = append(paths, library[1])
+	if err := t.copy(from, name); err != nil {
+		return err
 	}
-	return paths, nil
+	program, err := elf.Open(from.path(name))
+	if err != nil {
+		return err
+	}
+	needed, err := program.ImportedLibraries()
+	folders, _ := program.DynString(elf.DT_RUNPATH)
+	err = errors.Join(err, program.Close())
+	for _, library := range needed {
+		file, missing := from.library(library, folders)
+		if missing == nil {
+			missing = t.copyProgram(from, file)
+		}
+		err = errors.Join(err, missing)
+		// A loader's own path can be a link that leads out of the root.
+		if loader, known := loaders[library]; known {
+			t[place(loader)] = t[place(file)]
+		}
+	}
+	return err
+}
+
+// loaders are the paths at which programs expect what loads their libraries: libc needs it, too.
+var loaders = map[string]string{"ld-linux-x86-64.so.2": "/lib64/ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1": "/lib/ld-linux-aarch64.so.1"}
+
+// triplets are the names of architectures in Debian's folders of libraries.
+var triplets = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+
+// library returns the path of a library that programs load.
+func (s sources) library(name string, folders []string) (string, error) {
+	for _, folder := range append(folders, "/lib/"+triplets[s.arch], "/usr/lib/"+triplets[s.arch], "/lib", "/usr/lib") {
+		if _, err := os.Stat(s.path(filepath.Join(folder, name))); err == nil {
+			return filepath.Join(folder, name), nil
+		}
+	}
+	return "", fmt.Errorf("looking for the library %s: %w", name, fs.ErrNotExist)
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -25,9 +24,12 @@ const (
 	groups = "root:x:0:\nnogroup:x:65534:\nnonroot:x:65532:\n"
 )
 
+// sources are what images are made of, for one architecture.
 type sources struct {
 	programs   string
 	dockerfile string
+	// root is the folder with Debian's packages: / for those that are installed here.
+	root, arch string
 }
 
 type image struct {
@@ -47,7 +49,7 @@ var makers = map[string]func(sources, context.Context) (image, error){
 
 func (s sources) unprivileged(name string) (image, error) {
 	files := userFiles()
-	err := files.certified()
+	err := files.certified(s)
 	if err == nil {
 		err = files.program(s, name, "/"+name)
 	}
@@ -56,7 +58,7 @@ func (s sources) unprivileged(name string) (image, error) {
 	}}, err
 }
 
-func (s sources) nodeAgent(ctx context.Context) (image, error) {
+func (s sources) nodeAgent(context.Context) (image, error) {
 	const program = "/usr/local/bin/node-agent"
 	files := userFiles()
 	files.mergeFolders()
@@ -68,10 +70,10 @@ func (s sources) nodeAgent(ctx context.Context) (image, error) {
 	if err != nil {
 		return image{}, err
 	}
-	if err := files.addPackages(ctx, append(packages, shell...)...); err != nil {
+	if err := files.addPackages(s, append(packages, shell...)...); err != nil {
 		return image{}, err
 	}
-	if err := files.certified(); err != nil {
+	if err := files.certified(s); err != nil {
 		return image{}, err
 	}
 	files.link("/bin/sh", "dash")
@@ -81,10 +83,10 @@ func (s sources) nodeAgent(ctx context.Context) (image, error) {
 	return image{files, v1.Config{Entrypoint: []string{program}, Env: []string{searchPath}, WorkingDir: "/"}}, files.program(s, "node-agent", program)
 }
 
-func (sources) busybox(ctx context.Context) (image, error) {
+func (s sources) busybox(ctx context.Context) (image, error) {
 	const program = "/bin/busybox"
 	files := userFiles()
-	if err := files.copy(program); err != nil {
+	if err := files.copy(s, program); err != nil {
 		return image{}, err
 	}
 	applets, err := exec.CommandContext(ctx, program, "--list").Output()
@@ -111,12 +113,6 @@ func (t tree) program(from sources, name, path string) error {
 	return err
 }
 
-func (t tree) certified() error {
-	bundle, err := certificates()
-	t.write(certificateFile, 0o644, bundle)
-	return err
-}
-
 func userFiles() tree {
 	files := tree{}
 	files.write("/etc/passwd", 0o644, []byte(passwords))
@@ -127,7 +123,7 @@ func userFiles() tree {
 	return files
 }
 
-func (i image) build(below ...tree) (v1.Image, error) {
+func (i image) build(arch string, below ...tree) (v1.Image, error) {
 	built := empty.Image
 	for _, files := range append(below, i.files) {
 		layer, err := files.layer()
@@ -143,6 +139,6 @@ func (i image) build(below ...tree) (v1.Image, error) {
 		return nil, err
 	}
 	file = file.DeepCopy()
-	file.Architecture, file.OS, file.Config = runtime.GOARCH, "linux", i.config
+	file.Architecture, file.OS, file.Config = arch, "linux", i.config
 	return mutate.ConfigFile(built, file)
 }

@@ -1,10 +1,9 @@
-// Command images is `make image-archives`: it writes container images as archives that
+// Command images is `make image-archives` and `make images-oci`: it writes container images as archives that
 // any container runtime loads, with no container engine and no registry, from programs
 // that were built and from Debian packages that are installed here. The same programs
 // and packages give the same bytes.
 //
-// It is for machines without docker, and for testbeds; it never downloads anything.
-// What goes into the images of Stowage is the Dockerfile's to say.
+// It never downloads anything. What goes into the images is the Dockerfile's to say.
 package main
 
 import (
@@ -14,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -21,17 +21,26 @@ import (
 )
 
 func main() {
-	from := sources{}
+	from := sources{root: "/", arch: runtime.GOARCH}
 	flag.StringVar(&from.programs, "programs", "bin/images/programs", "folder of the static programs")
 	flag.StringVar(&from.dockerfile, "dockerfile", "Dockerfile", "file that says which Debian packages the node agent needs")
 	out := flag.String("out", "bin/images", "folder to write to")
 	prefix := flag.String("prefix", "localhost/stowage-", "what the images' names begin with")
 	tag := flag.String("tag", "e2e", "tag of the images")
+	version := flag.String("release", "", "write the images of this version instead, for the architectures that are arguments, as OCI's layout, and SBOMs")
 	list := flag.String("for", "", "write stand-ins instead, for the images that this file lists as e2e.test --list-images does, into upstream.tar")
 	flag.Parse()
 	if *list != "" {
 		archive := filepath.Join(*out, "upstream.tar")
 		report(archive, writeStandIns(context.Background(), from, *list, archive))
+		return
+	}
+	if *version != "" {
+		for _, which := range released {
+			pinned, err := release(context.Background(), "bin/images", *out, *prefix+which+":"+*version, flag.Args())
+			report(which, err)
+			fmt.Println(pinned)
+		}
 		return
 	}
 	for _, which := range slices.Sorted(maps.Keys(makers)) {
@@ -65,7 +74,7 @@ func write(ctx context.Context, from sources, which, called, archive string) err
 	if err != nil {
 		return err
 	}
-	built, err := made.build()
+	built, err := made.build(from.arch)
 	if err != nil {
 		return err
 	}

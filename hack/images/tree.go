@@ -14,6 +14,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 type entry struct {
@@ -47,13 +48,13 @@ func (t tree) folder(name string, mode fs.FileMode) {
 	t[place(name)] = entry{mode: fs.ModeDir | mode}
 }
 
-// copy adds one of this machine's files, at its own path, as root's and without setuid.
-func (t tree) copy(name string) error {
-	content, err := os.ReadFile(name)
+// copy adds a file of Debian's packages, at its own path, as root's and without setuid.
+func (t tree) copy(from sources, name string) error {
+	content, err := os.ReadFile(from.path(name))
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(name)
+	info, err := os.Stat(from.path(name))
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (t tree) layer() (v1.Layer, error) {
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
-	})
+	}, tarball.WithMediaType(types.OCILayer))
 }
 
 func (t tree) withParents() tree {

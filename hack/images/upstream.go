@@ -73,9 +73,9 @@ func makeOne(ctx context.Context, from sources, maker func(sources, context.Cont
 		return nil, err
 	}
 	if rest, above := made.files.without(common.files); above && len(rest) > 0 {
-		return image{rest, made.config}.build(common.files)
+		return image{rest, made.config}.build(from.arch, common.files)
 	}
-	return made.build()
+	return made.build(from.arch)
 }
 
 // tools is busybox with the programs that tests want from GNU: dd with flags, stat,
@@ -85,7 +85,7 @@ func (s sources) tools(ctx context.Context) (image, error) {
 	if err != nil {
 		return image{}, err
 	}
-	err = made.files.addPackages(ctx, "coreutils", "util-linux", "mount", "dash")
+	err = made.files.addPackages(s, "coreutils", "util-linux", "mount", "dash")
 	made.files.link("/bin/sh", "dash")
 	return made, err
 }
@@ -120,12 +120,12 @@ func (s sources) nfsServer(ctx context.Context) (image, error) {
 		return image{}, fmt.Errorf("there is no %s: install Debian's package nfs-ganesha-vfs: %w", nfsFolder, err)
 	}
 	for _, file := range append(modules, "/etc/netconfig") {
-		if err := made.files.copyProgram(ctx, file); err != nil {
+		if err := made.files.copyProgram(s, file); err != nil {
 			return image{}, err
 		}
 	}
 	made.files.link("/etc/mtab", "/proc/self/mounts")
-	if err := made.files.addPackages(ctx, "nfs-ganesha"); err != nil {
+	if err := made.files.addPackages(s, "nfs-ganesha"); err != nil {
 		return image{}, err
 	}
 	made.files.write("/usr/local/bin/run_nfs.sh", 0o755, nfsServerScript)

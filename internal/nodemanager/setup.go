@@ -21,6 +21,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 const (
@@ -54,7 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cac
 		Watches(&corev1.Pod{}, podHandler()).
 		WatchesRawSource(source.TypedFunc[types.UID](r.watchDirectories)).
 		WatchesRawSource(source.TypedFunc[types.UID](r.watchVolumes)).
-		WithOptions(controller.TypedOptions[types.UID]{MaxConcurrentReconciles: concurrentPods})
+		WithOptions(controller.TypedOptions[types.UID]{MaxConcurrentReconciles: workers.Of(mgr, workers.Pods, concurrentPods)})
 	if r.Disks != nil {
 		if err := mgr.Add(manager.RunnableFunc(r.inUse.Run)); err != nil {
 			return err

@@ -120,9 +120,24 @@ var _ = Describe("config", func() {
 		for _, container := range containers(built(ctx, folder("default"))) {
 			target, tag, _ := strings.Cut(strings.TrimPrefix(container.Image, "ghcr.io/stowage-dev/stowage-"), ":")
 			Expect(string(dockerfile)).To(ContainSubstring(" AS "+target+"\n"), container.Image)
-			Expect(tag).To(Equal("latest"))
+			Expect(tag).To(Equal("dev"))
 		}
 	})
+
+	DescribeTable("says its version on every object and every pod, and as the tag of every image, in",
+		func(ctx SpecContext, name string) {
+			for _, object := range built(ctx, folder(name)) {
+				Expect(object.GetLabels()).To(HaveKeyWithValue(versionLabel, "dev"), object.GetName())
+				if template, found, _ := unstructured.NestedMap(object.Object, "spec", "template", "metadata", "labels"); found {
+					Expect(template).To(HaveKeyWithValue(versionLabel, "dev"), object.GetName())
+				}
+			}
+		},
+		Entry("what runs beside kube-controller-manager", "default"),
+		Entry("what runs instead of its volume controllers", "standalone"),
+		Entry("what `make run` applies", "run"),
+		Entry("the cloud to try", "gce-mock"),
+	)
 
 	It("moves the local base everywhere at once", func(ctx SpecContext) {
 		objects := built(ctx, overlayWith(GinkgoT().TempDir(), "local-base"))
@@ -191,6 +206,9 @@ var _ = Describe("config", func() {
 		Entry("gce", stowagev1alpha1.GCEDriver, true, storagev1.VolumeLifecyclePersistent),
 	)
 })
+
+// versionLabel is Kubernetes' own for the version of an application.
+const versionLabel = "app.kubernetes.io/version"
 
 // expectConfined makes sure that a pod, as any user, can do nothing to its node.
 func expectConfined(pod corev1.PodSpec) {

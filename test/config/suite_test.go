@@ -76,7 +76,11 @@ func built(ctx context.Context, folder string) []*unstructured.Unstructured {
 		Expect(err).NotTo(HaveOccurred(), folder)
 		texts[folder] = text
 	}
+	return decoded(text)
+}
 
+// decoded are the objects of a stream of YAML.
+func decoded(text []byte) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for reader := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
 		object := &unstructured.Unstructured{}

@@ -34,6 +34,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 const (
@@ -241,6 +242,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(volumesOfDisk(r.Client)), changedDisks()).
 		WatchesRawSource(source.Channel(r.inspector.walker.Counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.NodeVolume]{})).
 		WatchesRawSource(r.slots).
-		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.NodeVolumes, volumeWorkers)}).
 		Complete(r)
 }

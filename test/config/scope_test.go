@@ -1,0 +1,67 @@
+package config_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+)
+
+// clusterOnly are what the manager does with --scope=cluster only.
+var clusterOnly = []string{
+	"create persistentvolumeclaims in shop", "delete persistentvolumeclaims in shop", "update pods/finalizers in shop",
+	"patch nodes/status", "list csidrivers.storage.k8s.io", "list csinodes.storage.k8s.io",
+	"patch volumeattributesclasses.storage.k8s.io",
+}
+
+// With each overlay and scope is how many controllers run then.
+var _ = DescribeTable("the rights of a manager are enough for its scope, and no more:", Serial,
+	func(ctx SpecContext, overlay, scope string, controllers int) {
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "stowage-manager-cluster"}}
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, binding))).To(Succeed())
+		apply(ctx, built(ctx, folder(overlay)))
+		for _, action := range clusterOnly {
+			Eventually(may).WithArguments(ctx, managerAccount, action).WithTimeout(settled).Should(Equal(scope == "cluster"), action)
+		}
+
+		manager := started(ctx, scope)
+		Eventually(func() int { return strings.Count(string(manager.Out.Contents()), `"Starting workers"`) }).
+			WithTimeout(settled).Should(Equal(controllers), "controllers that have all that they watch")
+		manager.Terminate()
+		Eventually(manager).WithTimeout(settled).Should(gexec.Exit())
+		Expect(manager.Out).NotTo(gbytes.Say("forbidden"))
+	},
+	Entry("default", "default", "classes", 9),
+	Entry("standalone", "standalone", "cluster", 12),
+)
+
+// started runs a manager, with nothing but its own rights.
+func started(ctx SpecContext, scope string) *gexec.Session {
+	GinkgoHelper()
+	text, err := server.Kubeconfig(managerAccount, "system:serviceaccounts", "system:serviceaccounts:stowage-system")
+	Expect(err).NotTo(HaveOccurred())
+	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(os.WriteFile(kubeconfig, text, 0o600)).To(Succeed())
+	program := filepath.Join(GinkgoT().TempDir(), "manager")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", program, "./cmd/manager")
+	build.Dir = apiserver.Repository()
+	output, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+	log := gbytes.NewBuffer()
+	session, err := gexec.Start(exec.CommandContext(ctx, program, "--scope="+scope, "--kubeconfig="+kubeconfig, "--leader-elect=false",
+		"--leader-election-namespace=stowage-system", "--metrics-bind-address=0", "--health-probe-bind-address=0"), log, log)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { session.Kill().Wait(settled) })
+	session.Out = log
+	return session
+}
