@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -94,6 +96,7 @@ func (r *attachments) createOne(ctx context.Context, s *snapshot, volume attach.
 		return fmt.Errorf("creating the attachment of volume %s to node %s: %w", volume, s.Name, err)
 	}
 	r.created.Add(object.UID)
+	effect.Log(ctx, effect.AttachmentCreated, time.Time{}, object)
 	return nil
 }
 
@@ -134,11 +137,24 @@ func (r *attachments) delete(ctx context.Context, s *snapshot, step attach.Step)
 		return err
 	}
 	err := r.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	if err == nil {
+		logDeleted(ctx, step)
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the attachment of volume %s to node %s: %w", step.Volume, s.Name, err)
 	}
 	r.created.Remove(object.UID)
 	return nil
+}
+
+// logDeleted logs the deletion of an attachment. For Stowage's own drivers, the detach that follows
+// is logged as forced.
+func logDeleted(ctx context.Context, step attach.Step) {
+	what := effect.AttachmentDeleted
+	if step.Forced && !backend.NeedsAttach(step.Volume.Driver) {
+		what = effect.Forced
+	}
+	effect.Log(ctx, what, time.Time{}, step.Attachment)
 }
 
 var errInUse = errors.New("its status has changed, and it may use a volume that was to be detached")

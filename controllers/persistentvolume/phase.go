@@ -3,6 +3,7 @@ package persistentvolume
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -89,7 +91,12 @@ func (r *Reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) e
 	if pv.Status.Phase == corev1.VolumeFailed {
 		return nil
 	}
-	return patch.SetPhase(ctx, r.client, pv, corev1.VolumeReleased, "")
+	before := pv.Status.Phase
+	err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeReleased, "")
+	if err == nil && before != corev1.VolumeReleased {
+		effect.Log(ctx, effect.Released, time.Time{}, pv)
+	}
+	return err
 }
 
 // releaseUnbound releases a deleted volume if its claim is not bound to it yet. The claim

@@ -26,6 +26,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -98,5 +99,5 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			MaxConcurrentReconciles: attachmentWorkers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](attachBackoff, attachBackoffMax),
 		}).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
@@ -144,6 +145,10 @@ func (r *Reconciler) mount(ctx context.Context, at *pass, volume *DesiredVolume,
 	}
 	volume.Waits = 0
 	task := operations.Task{Kind: operations.Mounting, Type: volumes.QueueOf(resolved.Plugin, resolved.Spec, dir), Dir: dir, Pod: at.pod.UID}
+	task.About = effect.About(resolved.PersistentVolume, at.pod)
+	if resolved.PersistentVolume == nil {
+		task.About = append(task.About, effect.Volume, volume.Volume.Name)
+	}
 	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error {
 		if err := r.Tree.EnsureParent(task.Pod, resolved.Location()); err != nil {
 			return err

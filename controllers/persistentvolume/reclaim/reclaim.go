@@ -18,6 +18,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -103,7 +104,8 @@ func (r *Reclaimer) recordEnd(pv *corev1.PersistentVolume, object *stowagev1alph
 				"with volumeHandle %s to have it back", pv.Name, remains, object.Name, pv.Spec.CSI.VolumeHandle)
 		return
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete",
+	events := event.Since(pv.DeletionTimestamp.Time, r.events)
+	events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete",
 		"StorageBackend %s holds no storage of volume %s any more", object.Name, pv.Name)
 }
 

@@ -1,0 +1,81 @@
+// Package effect writes one INFO line to the log for each effect: what was bound, attached,
+// mounted, and so on. All lines of manager and node agent have the same messages and keys.
+//
+// Code that has an effect calls Log once it is written. Effects that also have an event are
+// logged by package event. Reported logs the errors of a reconciler when they change. This
+// package decides nothing, and sends no event.
+package effect
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Messages of lines: what was done.
+const (
+	Bound             = "bound"
+	Provisioned       = "provisioned"
+	Deleted           = "deleted"
+	Attached          = "attached"
+	Detached          = "detached"
+	Forced            = "forced"
+	Expanded          = "expanded"
+	Recycled          = "recycled"
+	Released          = "released"
+	Retained          = "retained"
+	Adopted           = "adopted"
+	Mounted           = "mounted"
+	Unmounted         = "unmounted"
+	Formatted         = "formatted"
+	OrphanRemoved     = "orphan removed"
+	ClaimCreated      = "claim created"
+	ClassRemoved      = "class removed"
+	AttachmentCreated = "attachment created"
+	AttachmentDeleted = "attachment deleted"
+)
+
+// Warning is the message of a line about a failure: Reason and Note have the rest.
+const Warning = "warning"
+
+// Keys of the values of a line. A value that isn't known has no key.
+const (
+	// Claim is namespace/name of a PersistentVolumeClaim.
+	Claim = "claim"
+	// Volume is the name of a PersistentVolume, or the id of a backend's volume. Where Stowage
+	// made the volume, both are the same.
+	Volume = "volume"
+	// Backend is the name of a StorageBackend.
+	Backend = "backend"
+	// Node is the name of a Node.
+	Node = "node"
+	// Pod is namespace/name of a Pod; its UID if the pod is gone.
+	Pod = "pod"
+	// Took is the time from the request to the effect, such as 1.5s: from the creation of a claim
+	// or attachment, or from its deletion. For calls on a node, it is the duration of the call.
+	Took = "took"
+	// Reason and Note are those of the event.
+	Reason = "reason"
+	Note   = "note"
+)
+
+// Log writes the line of an effect on some objects. began is when it was requested; if it is zero,
+// the line has no duration.
+func Log(ctx context.Context, what string, began time.Time, about ...runtime.Object) {
+	LogValues(ctx, what, began, About(about...))
+}
+
+// LogValues is Log for keys and values that About returned, or the caller made.
+func LogValues(ctx context.Context, what string, began time.Time, values []any) {
+	logf.FromContext(ctx).Info(what, append(values, Since(began)...)...)
+}
+
+// Since returns key and value of the time since an effect was requested; nil if began is zero.
+func Since(began time.Time) []any {
+	if began.IsZero() {
+		return nil
+	}
+	return []any{Took, max(0, time.Since(began)).Round(time.Millisecond).String()}
+}
