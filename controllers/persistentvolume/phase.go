@@ -86,14 +86,14 @@ func (r *Reconciler) claimOf(ctx context.Context, ref *corev1.ObjectReference) (
 	return nil, nil
 }
 
-// release sets a volume without its claim to Released. Its data stays as it is.
+// release sets a volume without its claim to Released. Its data stays as it is. The message of a
+// Released volume has its undelete window.
 func (r *Reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) error {
-	if pv.Status.Phase == corev1.VolumeFailed {
+	if pv.Status.Phase == corev1.VolumeFailed || pv.Status.Phase == corev1.VolumeReleased {
 		return nil
 	}
-	before := pv.Status.Phase
 	err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeReleased, "")
-	if err == nil && before != corev1.VolumeReleased {
+	if err == nil {
 		effect.Log(ctx, effect.Released, time.Time{}, pv)
 	}
 	return err

@@ -10,8 +10,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Messages of lines: what was done.
@@ -26,6 +26,7 @@ const (
 	Recycled          = "recycled"
 	Released          = "released"
 	Retained          = "retained"
+	Kept              = "kept"
 	Adopted           = "adopted"
 	Mounted           = "mounted"
 	Unmounted         = "unmounted"
@@ -61,7 +62,7 @@ const (
 	Note   = "note"
 )
 
-// Log writes the line of an effect on some objects. began is when it was requested; if it is zero,
+// Log writes the line of an effect on some objects to the logger of the context. began is when it was requested; if it is zero,
 // the line has no duration.
 func Log(ctx context.Context, what string, began time.Time, about ...runtime.Object) {
 	LogValues(ctx, what, began, About(about...))
@@ -69,7 +70,7 @@ func Log(ctx context.Context, what string, began time.Time, about ...runtime.Obj
 
 // LogValues is Log for keys and values that About returned, or the caller made.
 func LogValues(ctx context.Context, what string, began time.Time, values []any) {
-	logf.FromContext(ctx).Info(what, append(values, Since(began)...)...)
+	logr.FromContextOrDiscard(ctx).Info(what, append(values, Since(began)...)...)
 }
 
 // Since returns key and value of the time since an effect was requested; nil if began is zero.

@@ -18,6 +18,7 @@ var effects = map[string]string{
 	"ProvisioningSucceeded":      effect.Provisioned,
 	"VolumeDeleted":              effect.Deleted,
 	"VolumeRetained":             effect.Retained,
+	"UndeleteWindowBegan":        effect.Kept,
 	"VolumeRecycled":             effect.Recycled,
 	"VolumeResizeSuccessful":     effect.Expanded,
 	"FileSystemResizeRequired":   effect.Expanded,

@@ -42,7 +42,7 @@ func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (b
 		return true, result, err
 	}
 	if pv.DeletionTimestamp.IsZero() && !reclaimable(pv) {
-		return true, ctrl.Result{}, nil
+		return true, ctrl.Result{}, r.hideWindow(ctx, pv)
 	}
 	current := &corev1.PersistentVolume{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
@@ -69,7 +69,7 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 		return ctrl.Result{}, r.failDelete(pv, err)
 	}
 	if left := r.retainedFor(pv, object); left > 0 {
-		return ctrl.Result{RequeueAfter: left}, nil
+		return r.keep(ctx, pv, object, left)
 	}
 	if err := r.unused(ctx, pv); err != nil {
 		return r.waitOrFail(pv, err)
