@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -96,7 +95,7 @@ func (r *attachments) createOne(ctx context.Context, s *snapshot, volume attach.
 		return fmt.Errorf("creating the attachment of volume %s to node %s: %w", volume, s.Name, err)
 	}
 	r.created.Add(object.UID)
-	effect.Log(ctx, effect.AttachmentCreated, time.Time{}, object)
+	effect.LogNow(ctx, effect.AttachmentCreated, object)
 	return nil
 }
 
@@ -119,12 +118,8 @@ func (r *attachments) prepare(ctx context.Context, s *snapshot, object *storagev
 // deleted.
 func (r *attachments) isAttachedLive(ctx context.Context, object *storagev1.VolumeAttachment) (bool, error) {
 	current := &storagev1.VolumeAttachment{}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current)
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("reading attachment %s: %w", object.Name, err)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+		return false, wrap.Error(client.IgnoreNotFound(err), "reading attachment %s", object.Name)
 	}
 	return current.UID == object.UID && current.Status.Attached && current.DeletionTimestamp.IsZero(), nil
 }
@@ -138,23 +133,13 @@ func (r *attachments) delete(ctx context.Context, s *snapshot, step attach.Step)
 	}
 	err := r.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 	if err == nil {
-		logDeleted(ctx, step)
+		effect.LogAttachmentDeleted(ctx, object, step.Forced && !backend.NeedsAttach(step.Volume.Driver))
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the attachment of volume %s to node %s: %w", step.Volume, s.Name, err)
 	}
 	r.created.Remove(object.UID)
 	return nil
-}
-
-// logDeleted logs the deletion of an attachment. For Stowage's own drivers, the detach that follows
-// is logged as forced.
-func logDeleted(ctx context.Context, step attach.Step) {
-	what := effect.AttachmentDeleted
-	if step.Forced && !backend.NeedsAttach(step.Volume.Driver) {
-		what = effect.Forced
-	}
-	effect.Log(ctx, what, time.Time{}, step.Attachment)
 }
 
 var errInUse = errors.New("its status has changed, and it may use a volume that was to be detached")

@@ -3,7 +3,6 @@ package persistentvolume
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -94,7 +93,7 @@ func (r *Reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) e
 	}
 	err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeReleased, "")
 	if err == nil {
-		effect.Log(ctx, effect.Released, time.Time{}, pv)
+		effect.LogNow(ctx, effect.Released, pv)
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, request *csispec.NodePubli
 }
 
 func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVolumeRequest) error {
-	id, staging := request.GetVolumeId(), request.GetStagingTargetPath()
+	id, staging, target := request.GetVolumeId(), request.GetStagingTargetPath(), request.GetTargetPath()
 	if staging == "" {
 		return status.Errorf(codes.FailedPrecondition, "%s is missing: volumes of %s are staged first", stagingField, n.driver.Name())
 	}
@@ -77,9 +77,7 @@ func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVo
 		return err
 	}
 	spec.Access = accessOf(request.GetVolumeCapability(), request.GetReadonly())
-	return n.aloneLogged(ctx, publication{effect.Mounted, id, request.GetTargetPath()}, func(ctx context.Context) error {
-		return n.driver.Publish(ctx, spec, staging, request.GetTargetPath())
-	})
+	return n.aloneLogged(ctx, publication{effect.Mounted, id, target}, func(ctx context.Context) error { return n.driver.Publish(ctx, spec, staging, target) })
 }
 
 func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVolumeRequest) error {
@@ -87,7 +85,7 @@ func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVo
 	if !serves {
 		return status.Errorf(codes.InvalidArgument, "driver %s has no volumes that pods name themselves: use a claim", n.driver.Name())
 	}
-	id := request.GetVolumeId()
+	id, target := request.GetVolumeId(), request.GetTargetPath()
 	// NodeUnpublishVolume knows such volumes by their ids, and removes their data.
 	if !inliner.IsInline(id) {
 		return status.Errorf(codes.InvalidArgument, "volume_id %q isn't that of a pod's own volume", id)
@@ -96,9 +94,7 @@ func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVo
 	if err != nil {
 		return err
 	}
-	return n.aloneLogged(ctx, publication{effect.Mounted, id, request.GetTargetPath()}, func(ctx context.Context) error {
-		return inliner.PublishInline(ctx, spec, id, request.GetTargetPath())
-	})
+	return n.aloneLogged(ctx, publication{effect.Mounted, id, target}, func(ctx context.Context) error { return inliner.PublishInline(ctx, spec, id, target) })
 }
 
 // NodeUnpublishVolume implements csispec.NodeServer.

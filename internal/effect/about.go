@@ -32,6 +32,15 @@ func About(objects ...runtime.Object) []any {
 	return values
 }
 
+// AboutVolume returns the keys and values of a line about a pod's volume. pv is nil if the volume
+// has none; then the line has the name in the pod.
+func AboutVolume(pod *corev1.Pod, pv *corev1.PersistentVolume, name string) []any {
+	if pv == nil {
+		return append([]any{Volume, name}, About(pod)...)
+	}
+	return About(pv, pod)
+}
+
 func (s *subject) add(object runtime.Object) {
 	switch known := object.(type) {
 	case *corev1.PersistentVolumeClaim:

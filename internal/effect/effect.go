@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -66,6 +67,21 @@ const (
 // the line has no duration.
 func Log(ctx context.Context, what string, began time.Time, about ...runtime.Object) {
 	LogValues(ctx, what, began, About(about...))
+}
+
+// LogNow is Log for an effect of which it is unknown when it was requested.
+func LogNow(ctx context.Context, what string, about ...runtime.Object) {
+	Log(ctx, what, time.Time{}, about...)
+}
+
+// LogAttachmentDeleted logs the deletion of a VolumeAttachment. For drivers that aren't Stowage's, a
+// forced one is all of the forced detach that Stowage does.
+func LogAttachmentDeleted(ctx context.Context, attachment *storagev1.VolumeAttachment, forced bool) {
+	what := AttachmentDeleted
+	if forced {
+		what = Forced
+	}
+	LogNow(ctx, what, attachment)
 }
 
 // LogValues is Log for keys and values that About returned, or the caller made.

@@ -145,10 +145,7 @@ func (r *Reconciler) mount(ctx context.Context, at *pass, volume *DesiredVolume,
 	}
 	volume.Waits = 0
 	task := operations.Task{Kind: operations.Mounting, Type: volumes.QueueOf(resolved.Plugin, resolved.Spec, dir), Dir: dir, Pod: at.pod.UID}
-	task.About = effect.About(resolved.PersistentVolume, at.pod)
-	if resolved.PersistentVolume == nil {
-		task.About = append(task.About, effect.Volume, volume.Volume.Name)
-	}
+	task.About = effect.AboutVolume(at.pod, resolved.PersistentVolume, volume.Volume.Name)
 	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error {
 		if err := r.Tree.EnsureParent(task.Pod, resolved.Location()); err != nil {
 			return err
