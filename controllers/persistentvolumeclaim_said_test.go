@@ -12,9 +12,9 @@ import (
 
 var _ = Describe("What is said of a claim", func() {
 	for when, mode := range map[string]storagev1.VolumeBindingMode{
-		"": storagev1.VolumeBindingImmediate, " before there is a pod": storagev1.VolumeBindingWaitForFirstConsumer,
+		"at once": storagev1.VolumeBindingImmediate, "before there is a pod": storagev1.VolumeBindingWaitForFirstConsumer,
 	} {
-		It("names the backend that can't make its volume"+when, func() {
+		It("names the backend that can't make its volume, "+when, func() {
 			w := newWorld(reconciler.ClusterScope)
 			class := Class("odd", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", stowagev1alpha1.FSTypeParameter: "btrfs"})
 			class.VolumeBindingMode = &mode

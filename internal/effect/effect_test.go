@@ -43,10 +43,14 @@ func TestALineIsAboutWhatItsObjectsName(t *testing.T) {
 		"an attachment":                   {[]runtime.Object{attachment}, []any{"volume", "pvc-1", "node", "node-1"}},
 		"an attachment and its volume":    {[]runtime.Object{attachment, pv}, append(slices.Clone(ofVolume), "node", "node-1")},
 		"an attachment whose volume went": {[]runtime.Object{attachment, (*corev1.PersistentVolume)(nil)}, []any{"volume", "pvc-1", "node", "node-1"}},
-		"a pod": {[]runtime.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}, Spec: corev1.PodSpec{NodeName: "node-1"}}},
-			[]any{"node", "node-1", "pod", "team-a/web"}},
-		"a reference to a claim": {[]runtime.Object{&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "team-a", Name: "data"}},
-			[]any{"claim", "team-a/data"}},
+		"a pod": {
+			[]runtime.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}, Spec: corev1.PodSpec{NodeName: "node-1"}}},
+			[]any{"node", "node-1", "pod", "team-a/web"},
+		},
+		"a reference to a claim": {
+			[]runtime.Object{&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "team-a", Name: "data"}},
+			[]any{"claim", "team-a/data"},
+		},
 		"nothing": {[]runtime.Object{nil, &corev1.Secret{}}, nil},
 	} {
 		if got := effect.About(example.objects...); !slices.Equal(got, example.want) {
@@ -90,7 +94,7 @@ func TestAnErrorIsRepeatedUntilItChangesOrItsObjectIsReconciled(t *testing.T) {
 		if effect.IsRepeated(err) != step.repeated || !errors.Is(err, step.err) {
 			t.Errorf("step %d: got %v, repeated %v", i, err, effect.IsRepeated(err))
 		}
-		if errors.Is(err, reconcile.TerminalError(nil)) != (step.err == terminal) {
+		if errors.Is(err, reconcile.TerminalError(nil)) != errors.Is(step.err, terminal) {
 			t.Errorf("step %d: the controller would take it for another kind", i)
 		}
 	}

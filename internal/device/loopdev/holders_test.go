@@ -16,7 +16,8 @@ func process(t *testing.T, proc, pid string, files map[string]string) {
 		}
 	}
 	for name, content := range files {
-		path, err := filepath.Join(proc, pid, name), error(nil)
+		var err error
+		path := filepath.Join(proc, pid, name)
 		if strings.Contains(name, "/") {
 			err = os.Symlink(content, path)
 		} else {
@@ -36,8 +37,10 @@ func TestAProcessThatKeepsALoopDeviceIsNamed(t *testing.T) {
 		says  string
 	}{
 		"open": {map[string]string{"comm": "fs\"ck\n", "fd/3": "/dev/loop7", "ns/mnt": "mnt:[1]", "mountinfo": others}, `process 42 ("fs\"ck") has it open`},
-		"mounted": {map[string]string{"comm": "pod\n", "fd/3": "/dev/loop1", "ns/mnt": "mnt:[2]", "mountinfo": others + "22 21 7:7 / /data rw - ext4 /dev/loop7 rw\n"},
-			`process 42 ("pod") has it mounted at "/data": unmount it there`},
+		"mounted": {
+			map[string]string{"comm": "pod\n", "fd/3": "/dev/loop1", "ns/mnt": "mnt:[2]", "mountinfo": others + "22 21 7:7 / /data rw - ext4 /dev/loop7 rw\n"},
+			`process 42 ("pod") has it mounted at "/data": unmount it there`,
+		},
 		"neither": {map[string]string{"comm": "pod\n", "fd/3": "/dev/loop70", "ns/mnt": "mnt:[2]", "mountinfo": others}, "'fuser -v /dev/loop7' on the node"},
 	} {
 		t.Run(name, func(t *testing.T) {
