@@ -86,8 +86,14 @@ func TestAnErrorIsRepeatedUntilItChangesOrItsObjectIsReconciled(t *testing.T) {
 		err      error
 		repeated bool
 	}{
-		{"a", away, false}, {"a", away, true}, {"b", away, false}, {"a", terminal, false}, {"a", terminal, true},
-		{"a", nil, false}, {"a", terminal, false}, {"b", away, true},
+		{"a", away, false},
+		{"a", away, true},
+		{"b", away, false},
+		{"a", terminal, false},
+		{"a", terminal, true},
+		{"a", nil, false},
+		{"a", terminal, false},
+		{"b", away, true},
 	} {
 		fails = step.err
 		_, err := reported.Reconcile(t.Context(), step.key)
