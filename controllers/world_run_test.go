@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -36,7 +37,7 @@ func (w *world) settleBy(round func() error) {
 
 // round runs all reconcilers once over all objects.
 func (w *world) round() error {
-	ctx := context.Background()
+	ctx := ctrl.LoggerInto(context.Background(), w.log)
 	w.fedAfter = unfed
 	var failures []error
 	for _, object := range w.all(&stowagev1alpha1.StorageBackendList{}) {

@@ -3,6 +3,8 @@ package controllers
 import (
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -24,6 +26,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 )
@@ -46,6 +49,9 @@ type world struct {
 	storage *fake.Backend
 	clock   *clocktesting.FakePassiveClock
 	events  *events.FakeRecorder
+	// log is that of all reconcilers. Its lines at level 0 are in lines.
+	log   logr.Logger
+	lines []string
 	// patience is how long a backend is at work before its claim says so.
 	patience time.Duration
 	// served opens the backends of all reconcilers, and views are how these see the
@@ -82,6 +88,7 @@ func newWorld(scope reconciler.Scope) *world {
 		storage:      fake.New(),
 		clock:        clocktesting.NewFakePassiveClock(time.Now()),
 	}
+	w.log = funcr.New(func(_, line string) { w.lines = append(w.lines, line) }, funcr.Options{})
 	w.restart()
 	DeferCleanup(w.empty)
 	return w
@@ -109,7 +116,7 @@ func (w *world) restart() {
 // dependencies are those of a reconciler that sees the cluster in a view.
 func (w *world) dependencies(of *view) reconciler.Dependencies {
 	return reconciler.Dependencies{
-		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Storage: w.served, Events: w.events,
+		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Storage: w.served, Events: event.Logged(w.events, w.log),
 		Clock: w.clock, Patience: w.patience, Scope: w.scope, Namespace: corev1.NamespaceDefault, ForceDetachAfter: forceDetachAfter,
 	}
 }

@@ -34,14 +34,14 @@ func shown(ctx SpecContext, resource, name string) map[string]any {
 }
 
 var _ = Describe("kubectl get", func() {
-	It("shows a StorageBackend's kind, readiness, capacity and volumes", func(ctx SpecContext) {
+	It("shows a StorageBackend's kind, readiness and its reason, capacity and volumes", func(ctx SpecContext) {
 		name := created(ctx, "StorageBackend", local).GetName()
 		setStatus(ctx, &stowagev1alpha1.StorageBackend{}, name, `{"status": {"type": "Local", "volumes": 3,
 			"capacity": {"total": "100Gi", "used": "12Gi"},
-			"conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
+			"conditions": [{"type": "Ready", "status": "False", "reason": "ProbeFailed", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 
 		Expect(shown(ctx, "storagebackends", name)).To(MatchAllKeys(Keys{
-			"Name": Equal(name), "Type": Equal("Local"), "Ready": Equal("True"),
+			"Name": Equal(name), "Type": Equal("Local"), "Ready": Equal("False"), "Reason": Equal("ProbeFailed"),
 			"Capacity": Equal("100Gi"), "Used": Equal("12Gi"), "Volumes": BeEquivalentTo(3), "Age": Not(BeEmpty()),
 		}))
 	})

@@ -8,6 +8,7 @@ import (
 // LocalBackend makes volumes on the nodes' own disks, through the node agents.
 //
 // +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path is immutable, the volumes below it would be orphaned: create another StorageBackend"
+// +kubebuilder:validation:XValidation:rule="self.layout != 'Directory' || self.fsType == 'ext4'",message="fsType is the file system of an Image: set layout to Image, or remove fsType"
 type LocalBackend struct {
 	// path is the absolute path of the folder that holds the volumes, on every
 	// node of the backend, below the node agent's base folder (by default

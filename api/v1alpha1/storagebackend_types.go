@@ -16,6 +16,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity.total`
 // +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.capacity.used`
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes`

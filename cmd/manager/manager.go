@@ -32,6 +32,7 @@ func newManager(options options) (ctrl.Manager, error) {
 		Scheme:                        scheme,
 		Client:                        controllers.ClientOptions(),
 		Cache:                         cacheOptions(options.resync, options.namespace()),
+		Logger:                        program.Quiet(ctrl.Log),
 		Metrics:                       options.Metrics(),
 		HealthProbeBindAddress:        options.ProbeAddress,
 		PprofBindAddress:              options.PprofAddress,

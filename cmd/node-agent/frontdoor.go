@@ -15,6 +15,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	frontdoor "github.com/stowage-dev/stowage/internal/csi"
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
@@ -48,7 +49,8 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *volumeagent.Recon
 	}
 	for _, one := range offered {
 		server := frontdoor.NewServer(one.driver, one.inform, frontdoor.ServerOptions{
-			KubeletDir: options.kubeletDir, CheckDir: checkMountsSeen, Version: program.Version(), Calls: calls, Log: ctrl.Log.WithName("csi"),
+			KubeletDir: options.kubeletDir, CheckDir: checkMountsSeen, Version: program.Version(), Calls: calls,
+			Log: ctrl.Log.WithName("csi").WithValues(effect.Node, options.nodeName),
 		})
 		if err := mgr.Add(server); err != nil {
 			return err

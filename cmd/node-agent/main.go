@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -43,7 +44,9 @@ func main() {
 	if err := options.check(); err != nil {
 		program.Fail(err)
 	}
-	ctrl.SetLogger(options.Logger())
+	log := options.Logger()
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
 	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
 		program.Fail(err)
 	}

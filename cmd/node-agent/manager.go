@@ -37,6 +37,7 @@ func newManager(options *options) (ctrl.Manager, error) {
 			&stowagev1alpha1.NodeDisk{}:      ofThisNode,
 			&stowagev1alpha1.NodeRecycling{}: ofThisNode,
 		}},
+		Logger:                 program.Quiet(ctrl.Log),
 		Metrics:                options.Metrics(),
 		HealthProbeBindAddress: options.ProbeAddress,
 		PprofBindAddress:       options.PprofAddress,

@@ -86,9 +86,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) err
 	}
 }
 
-// recorderOf sends the agent's events.
+// recorderOf sends and logs the agent's events.
 func recorderOf(mgr ctrl.Manager) events.EventRecorder {
-	return event.Bounded(mgr.GetEventRecorder(eventSource))
+	return event.Logged(event.Bounded(mgr.GetEventRecorder(eventSource)), ctrl.Log)
 }
 
 // followPods adds the node manager, which begins once the guard lets it.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/effect"
 	stowageevent "github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -111,7 +112,11 @@ func (r *Reconciler) ensureClaim(ctx context.Context, pod *corev1.Pod, volume *c
 		},
 		Spec: template.Spec,
 	}
-	return wrap.Error(client.IgnoreAlreadyExists(r.client.Create(ctx, claim)), "creating claim %s for pod %s", key, pod.Name)
+	if err := r.client.Create(ctx, claim); err != nil {
+		return wrap.Error(client.IgnoreAlreadyExists(err), "creating claim %s for pod %s", key, pod.Name)
+	}
+	effect.Log(ctx, effect.ClaimCreated, pod.CreationTimestamp.Time, claim, pod)
+	return nil
 }
 
 // removeClaims deletes the claims of a deleted pod, for clusters without a garbage collector.
@@ -147,7 +152,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&corev1.Pod{}, builder.WithPredicates(comeAndGo)).
 		Owns(&corev1.PersistentVolumeClaim{}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.podsOfClaim), builder.WithPredicates(comeAndGo)).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }
 
 // podsOfClaim returns the pods with an ephemeral volume of this claim name.

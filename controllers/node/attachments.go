@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -94,6 +95,7 @@ func (r *attachments) createOne(ctx context.Context, s *snapshot, volume attach.
 		return fmt.Errorf("creating the attachment of volume %s to node %s: %w", volume, s.Name, err)
 	}
 	r.created.Add(object.UID)
+	effect.LogNow(ctx, effect.AttachmentCreated, object)
 	return nil
 }
 
@@ -116,12 +118,8 @@ func (r *attachments) prepare(ctx context.Context, s *snapshot, object *storagev
 // deleted.
 func (r *attachments) isAttachedLive(ctx context.Context, object *storagev1.VolumeAttachment) (bool, error) {
 	current := &storagev1.VolumeAttachment{}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current)
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("reading attachment %s: %w", object.Name, err)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+		return false, wrap.Error(client.IgnoreNotFound(err), "reading attachment %s", object.Name)
 	}
 	return current.UID == object.UID && current.Status.Attached && current.DeletionTimestamp.IsZero(), nil
 }
@@ -134,6 +132,9 @@ func (r *attachments) delete(ctx context.Context, s *snapshot, step attach.Step)
 		return err
 	}
 	err := r.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	if err == nil {
+		effect.LogAttachmentDeleted(ctx, object, step.Forced && !backend.NeedsAttach(step.Volume.Driver))
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the attachment of volume %s to node %s: %w", step.Volume, s.Name, err)
 	}

@@ -54,7 +54,6 @@ func (r *forcer) force(ctx context.Context, s *snapshot, plan []attach.Step) ([]
 			forced = append(forced, step)
 			continue
 		}
-		ctrl.LoggerFrom(ctx).V(1).Info("detaching a volume by force", "node", s.Name, "volume", step.Volume.String(), "why", may.Reason)
 		forced = append(forced, step.ByForce(s.Node)...)
 	}
 	return forced, nil

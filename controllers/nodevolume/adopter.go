@@ -21,6 +21,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/effect"
 	stowageevent "github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
@@ -178,7 +179,7 @@ func (r *Adopter) SetupWithManager(mgr ctrl.Manager) error {
 			return isLocal(object.(*corev1.PersistentVolume))
 		}))).
 		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(r.VolumesFoundOn), onlyNewFinds()).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }
 
 // VolumesFoundOn returns those PersistentVolumes of a disk's backend that the disk may store.

@@ -26,6 +26,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/message"
@@ -186,7 +187,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.deletedOfNode), onlyComingAndGoing()).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.deletedOfBackend), wake.OnlyNewSpecs()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: removals}).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }
 
 func isDeleted(object client.Object) bool { return object.GetDeletionTimestamp() != nil }

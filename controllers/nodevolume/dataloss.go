@@ -43,7 +43,7 @@ func (r *dataLoss) record(ctx context.Context, volume *stowagev1alpha1.NodeVolum
 	}
 	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "DataRemoved", "Removing", "%s", message)
 	if claim.UID == pv.Spec.ClaimRef.UID {
-		r.events.Eventf(claim, pv, corev1.EventTypeWarning, "DataRemoved", "Removing", "%s", message)
+		event.Unlogged(r.events).Eventf(claim, pv, corev1.EventTypeWarning, "DataRemoved", "Removing", "%s", message)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/room"
@@ -154,7 +155,7 @@ func (r *DiskReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.namespace != "" {
 		controlled = controlled.Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.PairOfCapacity))
 	}
-	return controlled.Complete(r)
+	return controlled.Complete(effect.Reported[ctrl.Request](r))
 }
 
 // onlyDeletions passes deleted objects.

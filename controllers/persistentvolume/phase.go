@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -84,12 +85,17 @@ func (r *Reconciler) claimOf(ctx context.Context, ref *corev1.ObjectReference) (
 	return nil, nil
 }
 
-// release sets a volume without its claim to Released. Its data stays as it is.
+// release sets a volume without its claim to Released. Its data stays as it is. The message of a
+// Released volume has its undelete window.
 func (r *Reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) error {
-	if pv.Status.Phase == corev1.VolumeFailed {
+	if pv.Status.Phase == corev1.VolumeFailed || pv.Status.Phase == corev1.VolumeReleased {
 		return nil
 	}
-	return patch.SetPhase(ctx, r.client, pv, corev1.VolumeReleased, "")
+	err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeReleased, "")
+	if err == nil {
+		effect.LogNow(ctx, effect.Released, pv)
+	}
+	return err
 }
 
 // releaseUnbound releases a deleted volume if its claim is not bound to it yet. The claim

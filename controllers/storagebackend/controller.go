@@ -25,6 +25,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -161,5 +162,5 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.NodeDisk{}, probedSoon()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(localBackends(r.client)), wake.OnlyNodeLabels()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probes}).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }

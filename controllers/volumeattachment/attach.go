@@ -52,7 +52,7 @@ func newAttacher(deps reconciler.Dependencies, backends backends, report *report
 func (r *attacher) attach(ctx context.Context, attachment *storagev1.VolumeAttachment) (ctrl.Result, error) {
 	switch {
 	case !backend.NeedsAttach(attachment.Spec.Attacher):
-		return ctrl.Result{}, r.report.setAttached(ctx, attachment, nil)
+		return ctrl.Result{}, r.report.setAttached(ctx, attachment, nil, nil)
 	case attachment.Annotations[stowagev1alpha1.StrayAnnotation] != "":
 		return ctrl.Result{}, r.delete(ctx, attachment)
 	}
@@ -128,7 +128,7 @@ func (r *attacher) stopIfAttached(ctx context.Context, a *attaching) error {
 		return nil
 	}
 	// Another leader may have recorded an error where this one succeeded.
-	return r.report.setAttached(ctx, a.attachment, a.attachment.Status.AttachmentMetadata)
+	return r.report.setAttached(ctx, a.attachment, a.pv, a.attachment.Status.AttachmentMetadata)
 }
 
 // getVolume reads the PersistentVolume, live. One that is being deleted may lose its storage,
@@ -256,5 +256,5 @@ func (r *attacher) callAttach(ctx context.Context, a *attaching) error {
 		a.callFailed = true
 		return err
 	}
-	return r.report.setAttached(ctx, a.attachment, attached.Metadata)
+	return r.report.setAttached(ctx, a.attachment, a.pv, attached.Metadata)
 }

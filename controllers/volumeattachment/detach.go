@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -51,7 +52,7 @@ func (r *detacher) detach(ctx context.Context, cached *storagev1.VolumeAttachmen
 	case attachment.UID != cached.UID || !controllerutil.ContainsFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher)):
 		return ctrl.Result{}, nil
 	case !backend.NeedsAttach(attachment.Spec.Attacher):
-		return ctrl.Result{}, r.removeFinalizer(ctx, attachment)
+		return ctrl.Result{}, r.removeFinalizer(ctx, &detaching{attachment: attachment})
 	}
 	return r.detachIfSafe(ctx, &detaching{attachment: attachment})
 }
@@ -102,7 +103,7 @@ func (r *detacher) keep(ctx context.Context, d *detaching, may attach.Force) (ct
 	case backend.Unfinished(err):
 		return r.fail(ctx, d, err)
 	case err == nil && !is:
-		return ctrl.Result{}, r.removeFinalizer(ctx, d.attachment)
+		return ctrl.Result{}, r.removeFinalizer(ctx, d)
 	case err != nil:
 		ctrl.LoggerFrom(ctx).V(1).Info("it is unknown whether the volume is attached", "why", err.Error())
 	}
@@ -127,7 +128,7 @@ func (r *detacher) finish(ctx context.Context, d *detaching, err error) (ctrl.Re
 		d.callFailed = true
 		return r.fail(ctx, d, err)
 	}
-	return ctrl.Result{}, r.removeFinalizer(ctx, d.attachment)
+	return ctrl.Result{}, r.removeFinalizer(ctx, d)
 }
 
 // fail reports an error of the backend. Other errors are only logged.
@@ -139,9 +140,13 @@ func (r *detacher) fail(ctx context.Context, d *detaching, err error) (ctrl.Resu
 }
 
 // removeFinalizer releases an attachment that attaches nothing any more.
-func (r *detacher) removeFinalizer(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
-	before := attachment.DeepCopy()
+func (r *detacher) removeFinalizer(ctx context.Context, d *detaching) error {
+	attachment, before := d.attachment, d.attachment.DeepCopy()
 	controllerutil.RemoveFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher))
 	err := r.client.Patch(ctx, attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of attachment %s", attachment.Name)
+	if err != nil {
+		return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of attachment %s", attachment.Name)
+	}
+	effect.Log(ctx, effect.Detached, before.DeletionTimestamp.Time, before, d.pv)
+	return nil
 }

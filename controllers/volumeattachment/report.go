@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -57,8 +58,9 @@ func (w *warnings) record(attachment *storagev1.VolumeAttachment, pv *corev1.Per
 	if pv != nil {
 		more = append(more, pv)
 	}
-	for _, object := range append(more, attachment) {
-		w.events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
+	w.events.Eventf(attachment, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
+	for _, object := range more {
+		event.Unlogged(w.events).Eventf(object, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
 	}
 }
 
@@ -101,17 +103,21 @@ func newReporter(deps reconciler.Dependencies) *reporter {
 
 // setAttached sets status.attached, and the metadata by which the node finds the device: one
 // write, which also removes an earlier error.
-func (r *reporter) setAttached(ctx context.Context, attachment *storagev1.VolumeAttachment, metadata map[string]string) error {
+func (r *reporter) setAttached(ctx context.Context, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, metadata map[string]string) error {
 	changed := patch.Changes(attachment.Status.AttachmentMetadata, metadata, func(a, b string) bool { return a == b })
 	if attachment.Status.Attached && len(changed) == 0 && attachment.Status.AttachError == nil {
 		return nil
 	}
+	before := attachment.Status.Attached
 	err := r.client.Status().Patch(ctx, attachment, statusPatch(attachment, struct {
 		Attached    bool               `json:"attached"`
 		Metadata    map[string]*string `json:"attachmentMetadata,omitempty"`
 		AttachError *VolumeError       `json:"attachError"`
 	}{true, changed, nil}))
 	r.forget(client.ObjectKeyFromObject(attachment))
+	if err == nil && !before {
+		effect.Log(ctx, effect.Attached, attachment.CreationTimestamp.Time, attachment, pv)
+	}
 	return wrap.Error(client.IgnoreNotFound(err), "setting attachment %s to attached", attachment.Name)
 }
 

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -135,7 +136,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&storagev1.VolumeAttributesClass{}).
 		Watches(&corev1.PersistentVolumeClaim{}, named, dropped).
 		Watches(&corev1.PersistentVolume{}, named, dropped).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }
 
 func attributesClasses(_ context.Context, object client.Object) []reconcile.Request {

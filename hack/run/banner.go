@@ -36,6 +36,7 @@ In another terminal:
 
   # the same on a disk of the cloud, which is attached to the node
   kubectl apply -f %s
+  kubectl wait pod/disk-writer --for=condition=stowage.dev/VolumesReady
   kubectl get pvc,pv,volumeattachment && ls -l %s
 
 Ctrl-C unmounts and stops everything. What happens from now on:
@@ -60,11 +61,13 @@ func printBanner(c *cluster.Cluster) {
 // lookInside is a command that writes to the mounted volume. Mounts in a
 // namespace are seen from inside only.
 func lookInside(agentRoot string) string {
-	look := fmt.Sprintf(`cd %s/pods/*/volumes/*/pvc-*/mount && date >> log && pwd && ls -l`, quoted(agentRoot))
+	const wait = "kubectl wait pod/writer --for=condition=stowage.dev/VolumesReady && "
+	look := fmt.Sprintf(`cd %s/pods/$(kubectl get pod writer -o jsonpath={.metadata.uid})/volumes/*/`+
+		`$(kubectl get pvc data -o jsonpath={.spec.volumeName})/mount && date >> log && pwd && ls -l`, quoted(agentRoot))
 	if cluster.InsideNamespace() {
-		return fmt.Sprintf("nsenter --user --mount --preserve-credentials --target %d sh -c '%s'", os.Getpid(), look)
+		return fmt.Sprintf("%snsenter --user --mount --preserve-credentials --target %d sh -c '%s'", wait, os.Getpid(), look)
 	}
-	return "(" + look + ")"
+	return wait + "(" + look + ")"
 }
 
 func quoted(path string) string {

@@ -1,7 +1,7 @@
 // Command run is `make run`: a whole Stowage on this machine, in one folder,
 // until Ctrl-C. It applies sample backends, says what is running and what to
 // try, and prints a line for everything that happens to claims, volumes, pods
-// and backends.
+// and backends, and for each effect in the logs of manager and node agent.
 //
 // The state stays in the folder, and the next run continues with it; with
 // --clean it removes the folder instead.
@@ -86,6 +86,9 @@ func follow(ctx context.Context, c *cluster.Cluster) error {
 	printBanner(c)
 	ctx, cancel := context.WithCancelCause(ctx)
 	go supervise(ctx, c, cancel)
+	for _, program := range []*cluster.Program{c.Manager, c.Agent} {
+		go followLog(ctx, program)
+	}
 	if err := stream(ctx, c); err != nil {
 		return err
 	}

@@ -3,11 +3,13 @@ package csi
 import (
 	"cmp"
 	"context"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
@@ -23,6 +25,7 @@ func (n *Node) NodeExpandVolume(ctx context.Context, request *csispec.NodeExpand
 		return nil, err
 	}
 	response := &csispec.NodeExpandVolumeResponse{}
+	began := time.Now()
 	err = n.alone(ctx, id, func(ctx context.Context) (err error) {
 		response.CapacityBytes, err = grower.Grow(ctx, id, path)
 		return err
@@ -36,6 +39,7 @@ func (n *Node) NodeExpandVolume(ctx context.Context, request *csispec.NodeExpand
 		return nil, status.Errorf(codes.Unavailable, "volume %s has %d bytes on this node so far, and not %d: it is tried again",
 			id, response.GetCapacityBytes(), wanted)
 	}
+	effect.LogValues(ctx, effect.Expanded, began, []any{effect.Volume, id})
 	return response, nil
 }
 

@@ -53,6 +53,7 @@ func NewGRPCServer(driver string, log logr.Logger, calls *Calls) *grpc.Server {
 	return grpc.NewServer(grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			began := time.Now()
+			ctx = logr.NewContext(ctx, log.WithValues("driver", driver))
 			response, err := answer(ctx, request, info, next, log)
 			took, method, code := time.Since(began), shortName(info.FullMethod), status.Code(err).String()
 			calls.count(driver, info.FullMethod, code, took)

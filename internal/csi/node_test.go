@@ -130,7 +130,7 @@ func TestWhatTakesAVolumeAwayNeedsToKnowItsIDAndPath(t *testing.T) {
 	for _, err := range []error{unstage("v1", "/s"), unpublish("v1", "/t"), unpublish(inlineID, "/t")} {
 		wantCode(t, err, codes.OK, "")
 	}
-	driver.wantCalls(t, "unstage v1 /s", "unpublish v1 /t", "unpublish inline csi-inline /t")
+	driver.wantCalls(t, "unstage v1 /s", "check v1 /t", "unpublish v1 /t", "unpublish inline csi-inline /t")
 }
 
 func TestAPodsOwnVolumeIsRefusedWhereADriverHasNone(t *testing.T) {

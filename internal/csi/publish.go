@@ -3,16 +3,51 @@ package csi
 import (
 	"cmp"
 	"context"
+	"errors"
+	"path/filepath"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // targetField is the field of requests with the path at which one pod sees a volume.
 const targetField = "target_path"
+
+// publication is what a call does to a volume at a pod's path: effect.Mounted or Unmounted.
+type publication struct{ does, volume, target string }
+
+// aloneLogged is alone for work that makes a volume visible to a pod, or ends that. It logs the
+// effect: kubelets repeat calls, and a repeated one has none.
+func (n *Node) aloneLogged(ctx context.Context, call publication, work func(context.Context) error) error {
+	return n.alone(ctx, call.volume, func(ctx context.Context) error {
+		began, effective := time.Now(), n.hasEffect(ctx, call)
+		if err := work(ctx); err != nil || !effective {
+			return err
+		}
+		values := []any{effect.Volume, call.volume}
+		if pod := mounting.PodOf(call.target); pod != "" {
+			values = append(values, effect.Pod, filepath.Base(pod))
+		}
+		effect.LogValues(ctx, call.does, began, values)
+		return nil
+	})
+}
+
+// hasEffect reports whether a call changes anything. A pod's own volumes have no records to check.
+func (n *Node) hasEffect(ctx context.Context, call publication) bool {
+	if inliner, serves := n.driver.(drivers.Inliner); serves && inliner.IsInline(call.volume) {
+		return true
+	}
+	absent := errors.Is(n.driver.Check(ctx, call.volume, call.target), volumes.ErrNotFound)
+	return absent == (call.does == effect.Mounted)
+}
 
 // NodePublishVolume implements csispec.NodeServer.
 func (n *Node) NodePublishVolume(ctx context.Context, request *csispec.NodePublishVolumeRequest) (*csispec.NodePublishVolumeResponse, error) {
@@ -30,7 +65,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, request *csispec.NodePubli
 }
 
 func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVolumeRequest) error {
-	id, staging := request.GetVolumeId(), request.GetStagingTargetPath()
+	id, staging, target := request.GetVolumeId(), request.GetStagingTargetPath(), request.GetTargetPath()
 	if staging == "" {
 		return status.Errorf(codes.FailedPrecondition, "%s is missing: volumes of %s are staged first", stagingField, n.driver.Name())
 	}
@@ -42,7 +77,7 @@ func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVo
 		return err
 	}
 	spec.Access = accessOf(request.GetVolumeCapability(), request.GetReadonly())
-	return n.alone(ctx, id, func(ctx context.Context) error { return n.driver.Publish(ctx, spec, staging, request.GetTargetPath()) })
+	return n.aloneLogged(ctx, publication{effect.Mounted, id, target}, func(ctx context.Context) error { return n.driver.Publish(ctx, spec, staging, target) })
 }
 
 func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVolumeRequest) error {
@@ -50,7 +85,7 @@ func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVo
 	if !serves {
 		return status.Errorf(codes.InvalidArgument, "driver %s has no volumes that pods name themselves: use a claim", n.driver.Name())
 	}
-	id := request.GetVolumeId()
+	id, target := request.GetVolumeId(), request.GetTargetPath()
 	// NodeUnpublishVolume knows such volumes by their ids, and removes their data.
 	if !inliner.IsInline(id) {
 		return status.Errorf(codes.InvalidArgument, "volume_id %q isn't that of a pod's own volume", id)
@@ -59,7 +94,7 @@ func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVo
 	if err != nil {
 		return err
 	}
-	return n.alone(ctx, id, func(ctx context.Context) error { return inliner.PublishInline(ctx, spec, id, request.GetTargetPath()) })
+	return n.aloneLogged(ctx, publication{effect.Mounted, id, target}, func(ctx context.Context) error { return inliner.PublishInline(ctx, spec, id, target) })
 }
 
 // NodeUnpublishVolume implements csispec.NodeServer.
@@ -72,6 +107,6 @@ func (n *Node) NodeUnpublishVolume(ctx context.Context, request *csispec.NodeUnp
 	if inliner, serves := n.driver.(drivers.Inliner); serves && inliner.IsInline(id) {
 		unpublish = inliner.UnpublishInline
 	}
-	err := n.alone(ctx, id, func(ctx context.Context) error { return unpublish(ctx, id, target) })
+	err := n.aloneLogged(ctx, publication{effect.Unmounted, id, target}, func(ctx context.Context) error { return unpublish(ctx, id, target) })
 	return &csispec.NodeUnpublishVolumeResponse{}, err
 }

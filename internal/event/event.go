@@ -1,5 +1,6 @@
-// Package event sends events that the API server accepts. Each program makes one recorder for
-// all of its controllers. It does not decide what is recorded, or when.
+// Package event sends events that the API server accepts, and writes a line to the log for each.
+// Each program makes one recorder for all of its controllers. It does not decide what is recorded,
+// or when.
 package event
 
 import (
@@ -26,7 +27,7 @@ func (b bounded) Eventf(regarding, related runtime.Object, kind, reason, action,
 	b.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", message.Cut(fmt.Sprintf(note, arguments...), message.MaxNote))
 }
 
-// RecorderOf returns a recorder that sends the manager's events.
+// RecorderOf returns a recorder that sends and logs the manager's events.
 func RecorderOf(mgr ctrl.Manager) events.EventRecorder {
-	return Bounded(mgr.GetEventRecorder("stowage-manager"))
+	return Logged(Bounded(mgr.GetEventRecorder("stowage-manager")), ctrl.Log)
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 	"github.com/stowage-dev/stowage/internal/workers"
@@ -77,7 +78,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cac
 		blueprint = blueprint.WatchesRawSource(source.TypedKind(nodeVolumes, &stowagev1alpha1.NodeVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.podsOf), readyChanged()))
 	}
-	return blueprint.Complete(r)
+	return blueprint.Complete(effect.Reported[types.UID](r))
 }
 
 // podsOf returns the pods of this node that use a NodeVolume.

@@ -49,7 +49,7 @@ var _ = Describe("With a share of an NFS server", Ordered, func() {
 		eventuallyWaits(ctx, claim, "ProvisioningFailed")
 
 		Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
-		Expect(claim.Status.Conditions).To(ContainElement(HaveField("Message", HavePrefix("volumeMode Block is not supported here"))))
+		Expect(claim.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("volumeMode Block is not supported here"))))
 	})
 })
 

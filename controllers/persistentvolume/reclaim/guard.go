@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,14 +100,20 @@ func standsAlone(pv *corev1.PersistentVolume, all liveread.ByHandle) error {
 // claim was deleted or, for a volume that was deleted without being Released, with that
 // deletion. Without a window no clock is read: the API server's may be ahead of this one.
 func (r *Reclaimer) retainedFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) time.Duration {
-	window, from := object.Spec.Deletion.RetainFor.Duration, pv.Status.LastPhaseTransitionTime
-	// This reconciler deletes a Released volume at the end of the window, which must not start
-	// the window again.
-	if pv.Status.Phase != corev1.VolumeReleased && from.Before(pv.DeletionTimestamp) {
-		from = pv.DeletionTimestamp
-	}
+	window, from := object.Spec.Deletion.RetainFor.Duration, windowBegan(pv)
 	if window == 0 || from == nil {
 		return window
 	}
 	return from.Add(window).Sub(r.clock.Now())
+}
+
+// windowBegan returns when the undelete window of a volume began; nil if that is unknown.
+func windowBegan(pv *corev1.PersistentVolume) *metav1.Time {
+	from := pv.Status.LastPhaseTransitionTime
+	// This reconciler deletes a Released volume at the end of the window, which must not start
+	// the window again.
+	if pv.Status.Phase != corev1.VolumeReleased && from.Before(pv.DeletionTimestamp) {
+		return pv.DeletionTimestamp
+	}
+	return from
 }

@@ -18,6 +18,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -41,7 +42,7 @@ func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (b
 		return true, result, err
 	}
 	if pv.DeletionTimestamp.IsZero() && !reclaimable(pv) {
-		return true, ctrl.Result{}, nil
+		return true, ctrl.Result{}, r.hideWindow(ctx, pv)
 	}
 	current := &corev1.PersistentVolume{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
@@ -68,7 +69,7 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 		return ctrl.Result{}, r.failDelete(pv, err)
 	}
 	if left := r.retainedFor(pv, object); left > 0 {
-		return ctrl.Result{RequeueAfter: left}, nil
+		return r.keep(ctx, pv, object, left)
 	}
 	if err := r.unused(ctx, pv); err != nil {
 		return r.waitOrFail(pv, err)
@@ -103,7 +104,8 @@ func (r *Reclaimer) recordEnd(pv *corev1.PersistentVolume, object *stowagev1alph
 				"with volumeHandle %s to have it back", pv.Name, remains, object.Name, pv.Spec.CSI.VolumeHandle)
 		return
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete",
+	events := event.Since(pv.DeletionTimestamp.Time, r.events)
+	events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete",
 		"StorageBackend %s holds no storage of volume %s any more", object.Name, pv.Name)
 }
 

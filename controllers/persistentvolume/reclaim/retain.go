@@ -12,6 +12,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -35,7 +36,8 @@ func (r *Reclaimer) retain(ctx context.Context, pv *corev1.PersistentVolume) (ct
 	if err := r.release(ctx, pv); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeRetained", "Delete", "the data of volume %s is kept: it lies in %s", pv.Name, place)
+	events := event.Since(pv.DeletionTimestamp.Time, r.events)
+	events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeRetained", "Delete", "the data of volume %s is kept: it lies in %s", pv.Name, place)
 	return ctrl.Result{}, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -139,8 +140,8 @@ func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolu
 	if err := r.client.Status().Patch(ctx, claim, patch.BoundStatus(before, claim)); err != nil {
 		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
 	}
-	if before.Phase != corev1.ClaimBound && provisioned.Here(pv) {
-		r.RecordProvisioned(claim, pv)
+	if before.Phase != corev1.ClaimBound {
+		r.recordBound(ctx, claim, pv)
 	}
 	return nil
 }
@@ -176,7 +177,16 @@ func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 	return capacity
 }
 
+// recordBound logs a binding, and records that the volume was provisioned.
+func (r *Binder) recordBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	if provisioned.Here(pv) {
+		r.RecordProvisioned(claim, pv)
+	}
+	effect.Log(ctx, effect.Bound, claim.CreationTimestamp.Time, claim, pv)
+}
+
 // RecordProvisioned records the event that a volume was provisioned for a claim.
 func (r *Binder) RecordProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
-	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
+	events := event.Since(claim.CreationTimestamp.Time, r.events)
+	events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -49,7 +50,7 @@ func (r *Binder) ReportUnfit(ctx context.Context, scope *step.Scope, ofReserved 
 			continue
 		}
 		r.events.Eventf(claim, pv, corev1.EventTypeWarning, "VolumeMismatch", "Bind", "volume %s is reserved for this claim, and does not fit: %s", pv.Name, cause)
-		r.events.Eventf(pv, claim, corev1.EventTypeWarning, "VolumeMismatch", "Bind", "claim %s, for which the volume is reserved, can't have it: %s", key, cause)
+		event.Unlogged(r.events).Eventf(pv, claim, corev1.EventTypeWarning, "VolumeMismatch", "Bind", "claim %s, for which the volume is reserved, can't have it: %s", key, cause)
 	}
 	return nil
 }

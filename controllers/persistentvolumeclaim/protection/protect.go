@@ -55,7 +55,7 @@ func (r *Protector) AwaitUnused(ctx context.Context, scope *step.Scope) (*step.W
 		return nil, err
 	}
 	if slices.ContainsFunc(cached, uses.Of(claim)) {
-		return &step.Wait{}, nil
+		return waitForPods(claim, cached), nil
 	}
 	if !controllerutil.ContainsFinalizer(claim, uses.ClaimProtection) {
 		return nil, nil
@@ -65,7 +65,7 @@ func (r *Protector) AwaitUnused(ctx context.Context, scope *step.Scope) (*step.W
 		return nil, err
 	}
 	if slices.ContainsFunc(pods, uses.Of(claim)) {
-		return &step.Wait{}, nil
+		return waitForPods(claim, pods), nil
 	}
 	return nil, nil
 }

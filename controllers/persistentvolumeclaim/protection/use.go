@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -31,6 +33,24 @@ func (r *Protector) SetUnused(ctx context.Context, claim *corev1.PersistentVolum
 		condition.Message = "a pod refers to this claim"
 	}
 	return bindable.SetCondition(claim, condition), nil
+}
+
+// maxPodsNamed is how many pods a message names.
+const maxPodsNamed = 3
+
+// waitForPods names the pods that keep a deleted claim, in an event of the claim.
+func waitForPods(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) *step.Wait {
+	var names []string
+	for i := range pods {
+		if uses.Of(claim)(pods[i]) {
+			names = append(names, fmt.Sprintf("%s on node %s", pods[i].Name, pods[i].Spec.NodeName))
+		}
+	}
+	slices.Sort(names)
+	if more := len(names) - maxPodsNamed; more > 0 {
+		names = append(names[:maxPodsNamed], fmt.Sprintf("%d more", more))
+	}
+	return &step.Wait{Event: "ClaimInUse", Message: "the claim is being deleted, and stays while a pod uses it: delete pod " + strings.Join(names, ", ")}
 }
 
 // CachedPods returns the pods that name a claim. They are shared with the cache and must not

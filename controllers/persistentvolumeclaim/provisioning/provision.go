@@ -52,7 +52,7 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 	case scope.Volume != nil:
 		return nil, nil
 	case scope.Request.Delayed:
-		return r.waitForPlacement(ctx, scope.Claim)
+		return r.waitForPlacement(ctx, scope)
 	case r.scope == reconciler.ClassesScope && (scope.Class == nil || scope.Class.Provisioner != scope.Claim.Annotations[volume.AnnStorageProvisioner]):
 		// The class was deleted, or recreated with another provisioner:
 		// kube-controller-manager has to request the volume again.
@@ -104,10 +104,7 @@ func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev
 func (r *Provisioner) provisionFrom(
 	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
 ) (*step.Wait, error) {
-	opened, err := r.open(scope.Claim, object)
-	if err == nil {
-		err = opened.Capabilities().Check(request)
-	}
+	opened, err := r.openChecked(scope.Claim, object, request)
 	if err != nil {
 		return waitForBackend(err), nil
 	}
@@ -127,6 +124,31 @@ func (r *Provisioner) provisionFrom(
 		return r.retryElsewhere(ctx, scope, err)
 	}
 	return r.ensureVolume(ctx, scope, NewVolume(scope, object, request, made))
+}
+
+// openChecked opens a backend that can make what is requested.
+func (r *Provisioner) openChecked(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend, request backend.Request) (backend.Backend, error) {
+	opened, err := r.open(claim, object)
+	if err != nil {
+		return nil, err
+	}
+	return opened, wrap.Error(opened.Capabilities().Check(request), "StorageBackend %s", object.Name)
+}
+
+// checkPossible returns a Wait for a claim that waits for its pod, and whose volume its backend can
+// never make. Without it, users would learn that only once a pod exists.
+func (r *Provisioner) checkPossible(ctx context.Context, scope *step.Scope) *step.Wait {
+	if scope.Class == nil || !backend.IsOurs(scope.Class.Provisioner) || populated(scope.Claim) {
+		return nil
+	}
+	object, request, err := r.prepare(ctx, scope)
+	if err == nil {
+		_, err = r.openChecked(scope.Claim, object, request)
+	}
+	if backend.KindOf(err) != backend.Invalid {
+		return nil
+	}
+	return waitForBackend(err)
 }
 
 // awaitUsable reads the backend again, live, after the pending operation was recorded. The

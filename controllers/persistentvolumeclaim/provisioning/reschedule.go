@@ -31,9 +31,13 @@ const maxPodsNamed = 3
 
 // waitForPlacement explains the wait of a claim before its pod has a node: for a pod, or for
 // the scheduler. In scope=classes kube-controller-manager reports it.
-func (r *Provisioner) waitForPlacement(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
+func (r *Provisioner) waitForPlacement(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+	claim := scope.Claim
 	if r.scope == reconciler.ClassesScope {
 		return &step.Wait{}, nil
+	}
+	if impossible := r.checkPossible(ctx, scope); impossible != nil {
+		return impossible, nil
 	}
 	pods, err := r.protector.CachedPods(ctx, claim)
 	if err != nil {

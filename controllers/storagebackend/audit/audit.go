@@ -18,6 +18,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -115,5 +116,5 @@ func (r *Auditor) SetupWithManager(mgr ctrl.Manager) error {
 		For(&stowagev1alpha1.StorageBackend{}, wake.OnlyNewBackends()).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: audits}).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }

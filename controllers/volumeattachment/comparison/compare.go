@@ -24,6 +24,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
@@ -221,7 +222,7 @@ func (r *Comparer) repair(ctx context.Context, missing recordedAttachment) error
 	}
 	r.events.Eventf(current, nil, corev1.EventTypeWarning, volumeattachment.ReasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
 	if missing.pv != nil {
-		r.events.Eventf(missing.pv, nil, corev1.EventTypeWarning, volumeattachment.ReasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+		event.Unlogged(r.events).Eventf(missing.pv, nil, corev1.EventTypeWarning, volumeattachment.ReasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
 	}
 	return nil
 }
@@ -232,5 +233,5 @@ func (r *Comparer) SetupWithManager(mgr ctrl.Manager) error {
 		Named("volumeattachment-compare").
 		For(&stowagev1alpha1.StorageBackend{}, wake.OnlyNewBackends()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: comparisons}).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }

@@ -159,7 +159,7 @@ func (l *Loop) awaitGone(ctx context.Context, shown identity) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("detaching %s: %w", l.Path(), device.ErrInUse)
+			return fmt.Errorf("detaching %s: %w: %s", l.Path(), device.ErrInUse, holder{l.Path(), l.Device()}.explain(procFolder))
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
@@ -219,7 +220,7 @@ func (g *Growth) recordGrown(found *growing, has resource.Quantity) {
 
 func (g *Growth) record(found *growing, kind, reason, note string) {
 	for i := range found.pods {
-		g.Events.Eventf(&found.pods[i], found.claim, kind, reason, "Expanding", "%s", note)
+		event.Unlogged(g.Events).Eventf(&found.pods[i], found.claim, kind, reason, "Expanding", "%s", note)
 	}
 	g.Events.Eventf(found.claim, nil, kind, reason, "Expanding", "%s", note)
 }

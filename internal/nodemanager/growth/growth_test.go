@@ -196,6 +196,14 @@ func TestAFailedGrowthIsRecordedInTheClaim(t *testing.T) {
 			if recorded := b.recorded(); recorded != "VolumeResizeFailed, VolumeResizeFailed" {
 				t.Errorf("recorded: %s", recorded)
 			}
+			for _, condition := range b.claim.Status.Conditions {
+				if condition.LastProbeTime.IsZero() && condition.Type == corev1.PersistentVolumeClaimNodeResizeError {
+					t.Error("kubectl would show that it was probed in the year 1")
+				}
+			}
+			if _, err := b.look(t); err != nil || b.recorded() != "" {
+				t.Errorf("the same failure is recorded again (%v)", err)
+			}
 		})
 	}
 }

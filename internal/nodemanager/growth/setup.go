@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 )
 
@@ -42,7 +43,7 @@ func (g *Growth) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) 
 		blueprint = blueprint.WatchesRawSource(source.Kind(nodeVolumes, &stowagev1alpha1.NodeVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(g.requestOfClaim), grownStorage()))
 	}
-	return blueprint.Complete(g)
+	return blueprint.Complete(effect.Reported[ctrl.Request](g))
 }
 
 // claimHandler maps a pod to its claims, after mountedDelay.

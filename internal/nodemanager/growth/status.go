@@ -67,11 +67,14 @@ func setGrowthFailed(claim *corev1.PersistentVolumeClaim, problem error, infeasi
 	}
 	failed := corev1.PersistentVolumeClaimCondition{
 		Type: corev1.PersistentVolumeClaimNodeResizeError, Status: corev1.ConditionTrue, Reason: growthFailed,
-		Message: message.Cut(problem.Error(), message.MaxCondition), LastTransitionTime: metav1.NewTime(now),
+		Message: message.Cut(problem.Error(), message.MaxCondition), LastProbeTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
 	}
 	for i, old := range claim.Status.Conditions {
 		if old.Type == failed.Type {
 			failed.LastTransitionTime = old.LastTransitionTime
+			if old.Message == failed.Message {
+				failed.LastProbeTime = old.LastProbeTime // else each retry would be a write, and an event
+			}
 			claim.Status.Conditions[i] = failed
 			return
 		}

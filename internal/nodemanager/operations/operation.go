@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/effect"
 )
 
 // Kind is what an operation does to a volume's directory.
@@ -40,6 +42,20 @@ type Task struct {
 	Dir string
 	// Pod is the pod of the volume.
 	Pod types.UID
+	// About has the keys and values of the line that logs a mount or an unmount; nil: there is
+	// none.
+	About []any
+}
+
+// log logs the effect of an operation that began at a time and succeeded.
+func (t Task) log(ctx context.Context, began time.Time) {
+	switch {
+	case t.About == nil:
+	case t.Kind == Mounting:
+		effect.LogValues(ctx, effect.Mounted, began, t.About)
+	case t.Kind == Unmounting:
+		effect.LogValues(ctx, effect.Unmounted, began, t.About)
+	}
 }
 
 // phase is how far an operation is.

@@ -135,8 +135,12 @@ func (o *Operations) OnEnd(ended func(types.UID)) {
 // run does the work of an operation, and calls OnEnd's function.
 func (o *Operations) run(ctx context.Context, state *operation, work func(context.Context) error) {
 	defer state.cancel()
-	pod := state.Pod
-	o.end(state, work(ctx))(pod)
+	task, began := state.Task, time.Now()
+	err := work(ctx)
+	if err == nil {
+		task.log(ctx, began)
+	}
+	o.end(state, err)(task.Pod)
 }
 
 // end records how an operation ended, and returns OnEnd's function.

@@ -13,6 +13,7 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -88,9 +89,19 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, name string) error {
 		if err := refusalOf(claim, name); err != nil {
 			return err
 		}
-		return WaitFor("waiting for claim %s to be bound", name)
+		return WaitFor("waiting for claim %s to be bound%s", name, whyUnbound(claim))
 	}
 	return nil
+}
+
+// whyUnbound repeats the claim's own condition, so that the pod has the cause, too.
+func whyUnbound(claim *corev1.PersistentVolumeClaim) string {
+	for _, condition := range claim.Status.Conditions {
+		if condition.Type == stowagev1alpha1.BindableCondition && condition.Status == corev1.ConditionFalse {
+			return ": " + condition.Message
+		}
+	}
+	return ""
 }
 
 // refusalOf returns why no further pod may use a claim. A pod that already uses it keeps it: the

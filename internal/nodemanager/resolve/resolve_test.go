@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
@@ -34,6 +35,12 @@ func TestHowAClaimIsResolved(t *testing.T) {
 		"an unbound claim": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 			c.Status.Phase, c.Spec.VolumeName = corev1.ClaimPending, ""
 		}, true, "waiting for claim default/data to be bound"},
+		"an unbound claim that says why": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+			c.Status.Phase, c.Spec.VolumeName = corev1.ClaimPending, ""
+			c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{
+				{Type: stowagev1alpha1.BindableCondition, Status: corev1.ConditionFalse, Reason: "NoMatchingVolume", Message: "2 volumes are too small"},
+			}
+		}, true, "waiting for claim default/data to be bound: 2 volumes are too small"},
 		"a claim whose binding isn't finished": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 			c.Status.Phase = corev1.ClaimPending
 		}, true, "waiting for claim default/data to be bound"},

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/node/localdisk"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/condition"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
@@ -197,5 +198,5 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&stowagev1alpha1.NodeDisk{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&stowagev1alpha1.NodeVolume{}, measureLater(r.Client)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: diskWorkers}).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }

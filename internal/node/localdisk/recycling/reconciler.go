@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
@@ -160,7 +161,11 @@ func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.NodeRec
 		return r.write(ctx, stored, recycling, retryOf(problem))
 	default:
 		setEmptied(recycling, stowagev1alpha1.ReasonReady, "nothing is left in the directory")
-		return r.write(ctx, stored, recycling, ctrl.Result{})
+		result, err := r.write(ctx, stored, recycling, ctrl.Result{})
+		if err == nil && result.IsZero() {
+			effect.Log(ctx, effect.Recycled, recycling.CreationTimestamp.Time, recycling)
+		}
+		return result, err
 	}
 }
 
@@ -189,5 +194,5 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("noderecycling").
 		For(&stowagev1alpha1.NodeRecycling{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentRecyclings}).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }

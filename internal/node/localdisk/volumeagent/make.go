@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
@@ -43,6 +44,17 @@ func (m maker) make(ctx context.Context, volume *stowagev1alpha1.NodeVolume) err
 		return m.store.AdoptFound(ctx, wanted, others)
 	}
 	return m.store.Make(ctx, wanted, others)
+}
+
+// logMade logs a volume that was made or adopted, once its status says so.
+func logMade(ctx context.Context, volume *stowagev1alpha1.NodeVolume, err error) {
+	switch {
+	case err != nil:
+	case volume.Spec.Adopt:
+		effect.Log(ctx, effect.Adopted, volume.CreationTimestamp.Time, volume)
+	default:
+		effect.Log(ctx, effect.Provisioned, volume.CreationTimestamp.Time, volume)
+	}
 }
 
 // grow grants the capacity that the volume requests, if there is room, and reports it in a

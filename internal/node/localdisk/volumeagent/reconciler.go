@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/node/localdisk"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/condition"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
@@ -150,7 +151,9 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 		volume.Status.Path = spec.VolumeOf(volume).Directory()
 		setGranted(volume)
 		r.inspector.reportNew(ctx, volume)
-		return r.finish(ctx, stored, volume, ctrl.Result{RequeueAfter: checkInterval}, nil)
+		result, err := r.finish(ctx, stored, volume, ctrl.Result{RequeueAfter: checkInterval}, nil)
+		logMade(ctx, volume, err)
+		return result, err
 	}
 	return r.finish(ctx, stored, volume, retryOf(err), err)
 }
@@ -185,6 +188,9 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 	}
 	if errors.Is(err, errStale) {
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	if err == nil {
+		effect.Log(ctx, effect.Deleted, volume.DeletionTimestamp.Time, volume)
 	}
 	return ctrl.Result{}, err
 }
@@ -243,5 +249,5 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(r.inspector.walker.Counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.NodeVolume]{})).
 		WatchesRawSource(r.slots).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.NodeVolumes, volumeWorkers)}).
-		Complete(r)
+		Complete(effect.Reported[ctrl.Request](r))
 }

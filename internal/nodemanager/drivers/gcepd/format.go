@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -25,15 +27,19 @@ const defaultSystem = "ext4"
 // the kernel, and the start of the machine. Since then the disk was nowhere else. The driver
 // never formats what the record doesn't cover.
 func (s *Driver) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, folder diskFolder) (string, error) {
+	began := time.Now()
 	made, err := s.finishHalf(ctx, disk, folder)
-	if err != nil || made {
-		return fsTypeOf(volume), err
+	if err == nil && !made {
+		var found string
+		if found, err = s.Systems.Probe(ctx, disk.Path()); err != nil || found != "" {
+			return found, err
+		}
+		err = s.format(ctx, disk, fsTypeOf(volume), folder)
 	}
-	found, err := s.Systems.Probe(ctx, disk.Path())
-	if err != nil || found != "" {
-		return found, err
+	if err == nil {
+		effect.Log(ctx, effect.Formatted, began, volume)
 	}
-	return fsTypeOf(volume), s.format(ctx, disk, fsTypeOf(volume), folder)
+	return fsTypeOf(volume), err
 }
 
 func fsTypeOf(volume *corev1.PersistentVolume) string {

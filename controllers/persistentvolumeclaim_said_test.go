@@ -1,0 +1,42 @@
+package controllers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	storagev1 "k8s.io/api/storage/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
+)
+
+var _ = Describe("What is said of a claim", func() {
+	for when, mode := range map[string]storagev1.VolumeBindingMode{
+		"at once": storagev1.VolumeBindingImmediate, "before there is a pod": storagev1.VolumeBindingWaitForFirstConsumer,
+	} {
+		It("names the backend that can't make its volume, "+when, func() {
+			w := newWorld(reconciler.ClusterScope)
+			class := Class("odd", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", stowagev1alpha1.FSTypeParameter: "btrfs"})
+			class.VolumeBindingMode = &mode
+			claim := Claim(InClass("odd"))
+			w.create(LocalBackend("disks"), class, claim)
+			w.settle()
+
+			Expect(w.condition(claim).Reason).To(Equal("ProvisioningFailed"))
+			Expect(w.condition(claim).Message).To(HavePrefix(`StorageBackend disks: the file system "btrfs" is not supported here`))
+		})
+	}
+
+	It("names the pod that keeps it once it is deleted, once", func() {
+		w, claim, _ := madeVolumeOf()
+		w.create(Pod("web", "node-a", claim.Name))
+		w.delete(claim)
+		w.newEvents()
+
+		for range 3 {
+			w.settle()
+		}
+
+		Expect(w.newEvents()).To(ConsistOf(And(HavePrefix("Normal ClaimInUse"), HaveSuffix("delete pod web on node node-a"))))
+	})
+})
