@@ -103,9 +103,8 @@ func NewServer(driver drivers.Driver, inform Informer, options ServerOptions) *S
 	return server
 }
 
-// Start serves until the context ends. It tries again after an error, such as another
-// server at the socket, and Ready reports the error: the agent makes and removes local
-// volumes meanwhile.
+// Start serves until the context ends. It tries again after an error, such as another server at the socket, and Ready
+// reports the error. Until it serves, the agent makes and removes local volumes all the same.
 func (s *Server) Start(ctx context.Context) error {
 	ticker := time.NewTicker(s.interval)
 	defer ticker.Stop()

@@ -138,7 +138,7 @@ func openSame(file *os.File, path string) (*os.File, error) {
 	}
 	found, err := there.Stat()
 	if err == nil && !os.SameFile(wanted, found) {
-		err = fmt.Errorf("opening %s in another mount namespace: it was replaced meanwhile", path)
+		err = fmt.Errorf("opening %s in another mount namespace: it was replaced during the call", path)
 	}
 	if err != nil {
 		there.Close()

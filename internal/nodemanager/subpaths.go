@@ -145,7 +145,7 @@ func (s *subPaths) checkMounted(visible string, parts []subpath.Part) error {
 	}
 	for _, part := range parts {
 		if subpath.Inspect(table, visible, part.Target) != subpath.Mounted {
-			return fmt.Errorf("subPath %s lies on another file system than its volume, or was removed from it meanwhile", part.Written)
+			return fmt.Errorf("subPath %s lies on another file system than its volume, or was removed from it while it was opened", part.Written)
 		}
 	}
 	return nil

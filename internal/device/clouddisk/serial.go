@@ -12,8 +12,7 @@ import (
 // errNoSerial says that a disk has no serial.
 var errNoSerial = errors.New("it has no serial")
 
-// Serials reads the serials of disks. A disk is open meanwhile, so that no other can replace
-// it.
+// Serials reads the serials of disks. The disk is open while its serial is read, so that no other can replace it.
 type Serials interface {
 	// SerialOf is the serial of a disk.
 	SerialOf(disk *Disk) (string, error)
