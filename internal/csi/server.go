@@ -1,6 +1,5 @@
-// Package csi is the kubelet's front door: the Identity and Node services of the
-// Container Storage Interface, one server for each of Stowage's drivers, and their
-// registration with the kubelet.
+// Package csi serves the kubelet. It has the Identity and Node services of the Container Storage
+// Interface, one server for each of Stowage's drivers, and their registration with the kubelet.
 //
 // It checks requests, runs one call at a time for each volume, and gives errors the codes
 // of the interface. Mounts and devices are the work of package drivers.

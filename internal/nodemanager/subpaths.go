@@ -33,9 +33,9 @@ type subPaths struct {
 	operations *operations.Operations
 }
 
-// ensureMounted mounts the parts of a volume, once the volume is published. A part that was
-// removed from the volume, or whose volume was mounted again, is mounted again only while its
-// container doesn't run: a running container keeps what it has.
+// ensureMounted mounts the parts of a volume, once the volume is published. A part that was removed
+// from the volume, or whose volume was mounted again, is mounted again only while its container
+// doesn't run. A running container keeps what it has.
 func (s *subPaths) ensureMounted(ctx context.Context, at *pass, volume *DesiredVolume, state podstatus.Progress) podstatus.Progress {
 	if !state.Done || volume.Resolved.IsBlock() {
 		return state

@@ -31,8 +31,8 @@ func (f SerialFolder) SerialOf(disk *Disk) (string, error) {
 	return strings.TrimSpace(string(serial)), err
 }
 
-// HardwareSerials asks the hardware, by way of the kernel, or of udev where the kernel
-// doesn't know: on NVMe, only udev's rules know the name that the cloud gave a disk.
+// HardwareSerials reads the hardware, by way of the kernel, or of udev where the kernel doesn't know.
+// On NVMe, only udev's rules know the name that the cloud gave a disk.
 type HardwareSerials struct{}
 
 // SerialOf implements Serials.

@@ -1,6 +1,6 @@
-// Package safepath opens files and directories below a directory that is open, with openat2(2):
-// no symlink, no mount and no "..", also none that appears during the call, leads out of it. It
-// makes directories and files that have their mode from their first moment.
+// Package safepath opens files and directories below a directory that is open, with openat2(2). No
+// symlink, no mount and no "..", also none that appears during the call, leads out of it. It makes
+// directories and files that have their mode from their first moment.
 //
 // All code of the node agent that touches what a pod can change opens it here. It never
 // removes or mounts anything.

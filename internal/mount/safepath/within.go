@@ -66,9 +66,9 @@ func MakeDir(parent *os.File, name string, mode os.FileMode) error {
 	return nil
 }
 
-// mkdirExactly makes a directory that has its mode from its first moment: setting it
-// afterwards could be led to another directory, and a crash in between would leave it
-// without. The umask is the process's, so it takes a thread that has one of its own.
+// mkdirExactly makes a directory that has its mode from its first moment. Setting it afterwards could
+// be led to another directory, and a crash in between would leave it without. The umask is the
+// process's, so it takes a thread that has one of its own.
 func mkdirExactly(parent *os.File, name string, mode os.FileMode) error {
 	made := make(chan error, 1)
 	go func() {
