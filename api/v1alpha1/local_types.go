@@ -11,7 +11,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.layout != 'Directory' || self.fsType == 'ext4'",message="fsType is the file system of an Image: set layout to Image, or remove fsType"
 type LocalBackend struct {
 	// path is the absolute path of the folder that holds the volumes, on every
-	// node of the backend, below the node agent's base folder (by default
+	// node of the backend. It is below the node agent's base folder (by default
 	// /var/lib/stowage). Immutable.
 	// +required
 	Path AbsolutePath `json:"path"`
@@ -32,9 +32,9 @@ type LocalBackend struct {
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
 	FSType string `json:"fsType,omitempty"`
-	// allocation is Full, where the disk keeps room for all of an Image from the
-	// start, or Sparse, where it has room only for what is written. If other
-	// files fill the disk, a write into a sparse image is lost with an I/O error.
+	// allocation is Full or Sparse. With Full the disk keeps room for all of an
+	// Image from the start, with Sparse only for what is written. If other files
+	// fill the disk, a write into a sparse image is lost with an I/O error.
 	// Default Full. A change holds for volumes made after it.
 	// +kubebuilder:default=Full
 	// +optional
@@ -56,9 +56,9 @@ type LocalBackend struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.after) == (has(self.policy) && self.policy == 'Forget')",message="after goes with policy Forget, and with no other"
 type NodeGone struct {
-	// policy is Wait, until a node of that name is back with the disk, or Forget:
-	// the objects of the volume are removed, and its data stays on the disk.
-	// Default Wait. A change holds at once.
+	// policy is Wait or Forget. Wait waits until a node of that name is back with
+	// the disk. Forget removes the objects of the volume, and its data stays on
+	// the disk. Default Wait. A change holds at once.
 	// +kubebuilder:default=Wait
 	// +kubebuilder:validation:Enum=Wait;Forget
 	// +optional

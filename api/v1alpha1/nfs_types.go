@@ -56,11 +56,11 @@ type NFSBackend struct {
 	// +optional
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
 	// allowInline lets pods of every namespace have volumes of this share without
-	// a claim: csi volumes of driver nfs.stowage.dev that name this backend in
-	// volumeAttributes.backend, and nothing else. Each is an empty directory in
-	// .stowage-inline, with the owner and mode of access, and is removed with its
-	// pod. Its size has no limit. Default false. A change holds for pods created
-	// after it: pods that have such a volume keep it.
+	// a claim. Those are csi volumes of driver nfs.stowage.dev that name this
+	// backend in volumeAttributes.backend, and nothing else. Each is an empty
+	// directory in .stowage-inline, with the owner and mode of access, and is
+	// removed with its pod. Its size has no limit. Default false. A change holds
+	// for pods created after it: pods that have such a volume keep it.
 	// +optional
 	AllowInline bool `json:"allowInline,omitempty"`
 }

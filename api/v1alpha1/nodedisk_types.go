@@ -138,9 +138,10 @@ type UnrecordedVolume struct {
 	// id of the volume: the name of its directory.
 	// +kubebuilder:validation:MaxLength=253
 	ID string `json:"id"`
-	// claimNamespace is the namespace of its claim, from the owner record on the disk.
-	// Volumes that are older than owner records, or were restored without extended
-	// attributes, have no record: their id contains the uid of the claim.
+	// claimNamespace is the namespace of its claim, from the owner record on the
+	// disk. Volumes have no record if they are older than owner records, or were
+	// restored without extended attributes. Their id contains the uid of the
+	// claim.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	ClaimNamespace string `json:"claimNamespace,omitempty"`

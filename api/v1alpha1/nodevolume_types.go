@@ -106,8 +106,9 @@ type NodeVolumeSpec struct {
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
 	FSType string `json:"fsType,omitempty"`
-	// allocation is Full, where the disk keeps room for all of an Image from the start,
-	// or Sparse, where it has room only for what is written. Default Full. Immutable.
+	// allocation is Full or Sparse. With Full the disk keeps room for all of an
+	// Image from the start, with Sparse only for what is written. Default Full.
+	// Immutable.
 	// +optional
 	Allocation LocalAllocation `json:"allocation,omitempty"`
 	// source is the name of the NodeVolume that this one is made as a copy of. It
@@ -168,10 +169,10 @@ type NodeVolumeStatus struct {
 	// may have a project quota. Else the capacity is advisory. Default false.
 	// +optional
 	Enforced bool `json:"enforced,omitempty"`
-	// used is how much of the volume is used, in bytes: of the file system in an Image,
-	// of the disk for a block device, and of its files for a Directory. It is written
-	// after a change by a twentieth of the capacity, else at most every ten minutes. It
-	// is absent where it isn't known.
+	// used is how much of the volume is used, in bytes. It counts the file system
+	// in an Image, the disk for a block device, and the files of a Directory. It
+	// is written after a change by a twentieth of the capacity, else at most every
+	// ten minutes. It is absent where it isn't known.
 	// +optional
 	Used *resource.Quantity `json:"used,omitempty"`
 	// usedInodes is how many files and directories it has. It is written with used.

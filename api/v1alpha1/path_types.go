@@ -1,8 +1,8 @@
 package v1alpha1
 
-// AbsolutePath is a clean absolute path other than "/": no empty, "." or ".."
-// parts, no trailing slash, and no characters that end a path in a mount option, a
-// mount source or the mount table.
+// AbsolutePath is a clean absolute path other than "/". It has no empty, "." or
+// ".." parts and no trailing slash. It has no characters that end a path in a
+// mount option, a mount source or the mount table.
 //
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=1024

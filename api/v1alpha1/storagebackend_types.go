@@ -136,10 +136,10 @@ type StorageClassTemplate struct {
 // DeletionPolicy is what happens to the data of deleted claims.
 type DeletionPolicy struct {
 	// retainFor is the undelete window. The data of a deleted claim is kept this
-	// long after the release of its volume, if that has the reclaim policy Delete.
-	// It counts from the volume's status.lastPhaseTransitionTime. A duration in h,
-	// m and s, such as "72h". Default 0s. A change holds at once, also for volumes
-	// already released.
+	// long after the release of its volume. It holds for volumes with the reclaim
+	// policy Delete, and counts from the volume's status.lastPhaseTransitionTime.
+	// A duration in h, m and s, such as "72h". Default 0s. A change holds at once,
+	// also for volumes already released.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s|ms))+$') && duration(self) >= duration('0s')",message="retainFor must be a duration such as 72h or 1h30m, and not negative"
@@ -160,8 +160,9 @@ type AttachmentPolicy struct {
 	ForceDetachAfter string `json:"forceDetachAfter,omitempty"`
 }
 
-// AuditPolicy is the comparison of a backend with the cluster: storage that no object
-// records is an orphan, and a volume object without storage is a lost volume.
+// AuditPolicy is the comparison of a backend with the cluster. Storage that no
+// object records is an orphan, and a volume object without storage is a lost
+// volume.
 type AuditPolicy struct {
 	// interval is the time from the end of an audit to the next one, as a duration
 	// ("1h", "90m") of at least 1m. Default 1h. A change holds at once.
@@ -172,14 +173,14 @@ type AuditPolicy struct {
 	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 	// removeOrphansAfter removes orphans, with their data and for ever, that every
-	// audit found for at least this long, as a duration of at least 1h, such as
-	// "168h". The storage of a PersistentVolume that was deleted with policy Retain
-	// is no orphan, and is never removed: the storage itself has a mark. (It has no
-	// mark if the finalizers of the PersistentVolume were removed by hand.) Three
-	// kinds of orphans are kept: one that a pod may be using, one that has a
-	// nodeName, and one with a claim that still exists and has no other volume.
-	// Default: unset, orphans are reported and never removed. A change holds from
-	// the next audit on.
+	// audit found for at least this long. It is a duration of at least 1h, such as
+	// "168h". The storage of a PersistentVolume that was deleted with policy
+	// Retain is no orphan, and is never removed: the storage itself has a mark.
+	// (It has no mark if the finalizers of the PersistentVolume were removed by
+	// hand.) Three kinds of orphans are kept. One may be in use by a pod, and one
+	// has a nodeName. The third has a claim that still exists and has no other
+	// volume. Default unset: orphans are reported and never removed. A change
+	// holds from the next audit on.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('1h')",message="removeOrphansAfter must be a duration such as 168h, and at least 1h"
@@ -215,8 +216,8 @@ type StorageBackendStatus struct {
 	// volumes is how many volume objects use the backend.
 	// +optional
 	Volumes *int32 `json:"volumes,omitempty"`
-	// orphans is how many volumes the backend holds that have the mark of Stowage
-	// and this cluster, that no volume object records, and that are not being
+	// orphans is how many volumes the backend holds that no volume object records.
+	// They have the mark of Stowage and this cluster, and are not being
 	// provisioned for a claim.
 	// +optional
 	Orphans *int32 `json:"orphans,omitempty"`

@@ -56,7 +56,7 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 			sixMinutes, false, "forced after 6m", 10 * time.Second,
 		},
 		{
-			"not Ready for much less asks the cloud again meanwhile",
+			"not Ready for much less asks the cloud again until then",
 			attach.NodeCondition{Exists: true, Since: ago(time.Minute)},
 			sixMinutes, false, "forced after 6m", soon,
 		},

@@ -50,8 +50,8 @@ type Backend interface {
 // Prober is a backend that can check whether its storage answers.
 type Prober interface {
 	// Probe returns nil where new volumes can be made, else an error with advice for an
-	// administrator: kind Invalid where the spec has to be changed, Unavailable where the storage
-	// has to come back.
+	// administrator. The kind is Invalid where the spec has to be changed, Unavailable where the
+	// storage has to come back.
 	Probe(ctx context.Context) error
 }
 
@@ -165,8 +165,8 @@ func (o Owner) CheckOwner(volume, cluster, backend string) error {
 	return nil
 }
 
-// CheckClaim returns an error of kind Conflict where a request's id is not one of its claim, or
-// has not the form that the storage takes, and Invalid where no capacity is requested.
+// CheckClaim returns an error of kind Conflict where a request's id is not one of its claim, or the
+// storage doesn't take its form. The kind is Invalid where no capacity is requested.
 func (r Request) CheckClaim(form *regexp.Regexp) error {
 	switch {
 	case !form.MatchString(r.ID) || !IsVolumeID(r.ID, r.Claim.UID):

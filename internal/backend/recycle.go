@@ -9,9 +9,9 @@ type Recycler interface {
 	// symlink and crosses into no other file system. The caller repeats it after any error, also
 	// after a crash.
 	//
-	// The caller may be a stale leader. So each caller has a token: after a call returned nil, no
-	// earlier call with another token removes anything any more, if the PersistentVolume had that
-	// token before this one, and this caller confirmed its own.
+	// The caller may be a stale leader. So each caller has a token. After a call returned nil, no
+	// earlier call with another token removes anything any more. The condition is that the
+	// PersistentVolume had that token before this one, and this caller confirmed its own.
 	//
 	// InProgress says that removal goes on, Conflict that the directory is, or holds, what must not
 	// be removed; Invalid and Unavailable are as in Provision.

@@ -1,6 +1,5 @@
-// Package csi is the kubelet's front door: the Identity and Node services of the
-// Container Storage Interface, one server for each of Stowage's drivers, and their
-// registration with the kubelet.
+// Package csi serves the kubelet. It has the Identity and Node services of the Container Storage
+// Interface, one server for each of Stowage's drivers, and their registration with the kubelet.
 //
 // It checks requests, runs one call at a time for each volume, and gives errors the codes
 // of the interface. Mounts and devices are the work of package drivers.
@@ -103,9 +102,8 @@ func NewServer(driver drivers.Driver, inform Informer, options ServerOptions) *S
 	return server
 }
 
-// Start serves until the context ends. It tries again after an error, such as another
-// server at the socket, and Ready reports the error: the agent makes and removes local
-// volumes meanwhile.
+// Start serves until the context ends. It tries again after an error, such as another server at the socket, and Ready
+// reports the error. Until it serves, the agent makes and removes local volumes all the same.
 func (s *Server) Start(ctx context.Context) error {
 	ticker := time.NewTicker(s.interval)
 	defer ticker.Stop()

@@ -33,9 +33,9 @@ type socket struct {
 	ended chan struct{}
 }
 
-// listen makes a socket. It replaces one without a listener, or before: this process's.
-// The socket appears with its mode, in one step with the removal of the old one: a kubelet
-// that watches the folder sees a new socket, and no moment without.
+// listen makes a socket. It replaces one without a listener, or before: this process's. The socket
+// appears with its mode, in one step with the removal of the old one. A kubelet that watches the
+// folder sees a new socket, and no moment without.
 func listen(ctx context.Context, path string, before *socket) (*socket, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("the path of the socket %s is longer than %d bytes, which the kernel doesn't allow", path, maxSocketPath)

@@ -23,7 +23,7 @@ var (
 	// ErrAttached says that an image has a loop device.
 	ErrAttached = errors.New("a loop device shows it")
 	// ErrReserved says that an image can't be attached now.
-	ErrReserved = errors.New("it is being copied or removed, and can't be used meanwhile")
+	ErrReserved = errors.New("it is being copied or removed, and can't be used until that ends")
 	// ErrInUse says that a loop device is still open.
 	ErrInUse = errors.New("the loop device is in use")
 	// ErrForeign says that another program attached an image in another way.

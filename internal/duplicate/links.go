@@ -18,10 +18,10 @@ type identity struct{ device, inode uint64 }
 // key is the name under which a file is held.
 func (i identity) key() string { return fmt.Sprintf("%x-%x", i.device, i.inode) }
 
-// links finds the copies of files that have several names. Each copy has one more name in a
-// directory at the top of the copy, after the file that it is of: memory doesn't grow with
-// the tree, and no path is needed. A file leaves the directory with its last name. A crash
-// leaves the directory in a copy that isn't whole, and is removed with that.
+// links finds the copies of files that have several names. Each copy has one more name, after its
+// original, in a directory at the top of the copy. So memory doesn't grow with the tree, and no path
+// is needed. A file leaves the directory with its last name. A crash leaves the directory in a copy
+// that isn't whole, and is removed with that.
 type links struct {
 	top *os.File
 	// held is the directory, and name its name; nil until a file needs it.

@@ -1,6 +1,6 @@
-// Package gcemock is a server of Google's Compute API, for tests and demos: disks,
-// instances, attachments, snapshots and the operations that change them, as Google's
-// own clients see them. cmd/gce-mock serves it.
+// Package gcemock is a server of Google's Compute API, for tests and demos. It has disks, instances,
+// attachments, snapshots and the operations that change them, as Google's own clients see them.
+// cmd/gce-mock serves it.
 //
 // Operations take time, survive a restart and always end. What exists is kept in one
 // folder; disks are sparse files there, and package hotplug makes a block device appear

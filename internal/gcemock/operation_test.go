@@ -28,7 +28,7 @@ func TestAnOperationGoesItsWay(t *testing.T) {
 		t.Fatalf("it begins as %+v %v", operation, err)
 	}
 	if status := c.disk("data").Status; status != "CREATING" {
-		t.Errorf("the disk is %s meanwhile", status)
+		t.Errorf("the disk is %s while the operation is pending", status)
 	}
 	operation = c.awaitStatus(operation, "PENDING", "RUNNING")
 	c.removeFaults()

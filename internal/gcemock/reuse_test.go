@@ -86,7 +86,7 @@ func TestADetachIsOfTheDiskThatWasAttachedAtItsStart(t *testing.T) {
 	}
 }
 
-func TestAResetOfAnInstanceThatWasStoppedMeanwhileDoesNotStartIt(t *testing.T) {
+func TestAResetOfAnInstanceThatWasStoppedBeforeItRanDoesNotStartIt(t *testing.T) {
 	c, wired := openWired(t)
 	c.makeInstance("node")
 	c.makeDisk("data")

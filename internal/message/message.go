@@ -19,16 +19,15 @@ const (
 	// MaxCondition is what the message of a condition has here. The API allows 32,768, and a
 	// status has several conditions, each of which every watcher gets.
 	MaxCondition = 4096
-	// MaxStatus is what another text of a status has, such as an error of a VolumeAttachment,
-	// and a text that is noted in an annotation: all annotations together may have 256 KiB.
+	// MaxStatus is what another text of a status has, such as an error of a VolumeAttachment. It also
+	// bounds a text in an annotation: all annotations together may have 256 KiB.
 	MaxStatus = 4096
 	// MaxPath is how much of a path an error has.
 	MaxPath = 512
 )
 
-// Cut returns a text of at most so many bytes of valid UTF-8. Of one that is longer the
-// middle goes, and the text says how much of it went: what was being done stands at the
-// beginning of an error, and the reason at its end.
+// Cut returns a text of at most so many bytes of valid UTF-8. A longer one loses its middle, and the
+// text says how much of it went. An error begins with what was being done, and ends with the reason.
 func Cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "�")
 	if len(text) <= most {
@@ -43,8 +42,8 @@ func Cut(text string, most int) string {
 	return begin + fmt.Sprintf("… (%d bytes left out) …", len(text)-len(begin)-len(end)) + end
 }
 
-// End returns the end of a text, of at most so many bytes and a mark that says that there was
-// more: where programs say what went wrong, and paths what they are about.
+// End returns the end of a text, of at most so many bytes and a mark that says that there was more.
+// At the end, programs say what went wrong, and paths what they are about.
 func End(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -60,7 +60,7 @@ func clone(source *os.File, access Access, propagation Propagation, depth uint) 
 	return tree, nil
 }
 
-// cloneExcept clones the tree of mounts that source, at path, is the top of, in a mount
+// cloneExcept clones the tree of mounts that source, at path, is the top of. It does so in a mount
 // namespace where nothing is mounted at the folder that is left out, or below it.
 func cloneExcept(source *os.File, path string, options TreeOptions) (tree int, err error) {
 	tree = -1
@@ -138,7 +138,7 @@ func openSame(file *os.File, path string) (*os.File, error) {
 	}
 	found, err := there.Stat()
 	if err == nil && !os.SameFile(wanted, found) {
-		err = fmt.Errorf("opening %s in another mount namespace: it was replaced meanwhile", path)
+		err = fmt.Errorf("opening %s in another mount namespace: it was replaced during the call", path)
 	}
 	if err != nil {
 		there.Close()
@@ -180,8 +180,8 @@ func cloneLinked(source *os.File, options TreeOptions) (tree int, err error) {
 	return clone(source, options.Access, options.Propagation, unix.AT_RECURSIVE)
 }
 
-// shows reports whether the tree of mounts contains a folder of this machine, or a part of it,
-// under whatever path: all later mounts in the folder would come with it.
+// shows reports whether the tree of mounts contains a folder of this machine, or a part of it, under
+// whatever path. All later mounts in the folder would come with it.
 func (o origin) shows(folder string, table Table) (bool, error) {
 	opened, err := safepath.OpenHost(folder)
 	if errors.Is(err, os.ErrNotExist) {

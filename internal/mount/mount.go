@@ -1,11 +1,10 @@
-// Package mount is the only code in Stowage that mounts and unmounts, and reads the mount
-// table. The node manager, its volume types and the NodeVolume reconciler call it, and
-// its packages: safepath opens what lies below a directory, filetree removes and moves
-// trees of files, remote makes each call that waits for a server in a process of its own.
+// Package mount is the only code in Stowage that mounts and unmounts, and reads the mount table. The
+// node manager, its volume types and the NodeVolume reconciler call it, and its packages. Package
+// safepath opens what lies below a directory, and filetree removes and moves trees of files. Package
+// remote makes each call that waits for a server in a process of its own.
 //
-// It works on open files instead of paths wherever the kernel lets it, so that a path
-// that changes between a check and its use can't matter: bind mounts are cloned from an
-// open source.
+// It works on open files instead of paths wherever the kernel lets it. So a path that changes between
+// a check and its use can't matter: bind mounts are cloned from an open source.
 //
 // It knows nothing of pods, volumes or Kubernetes.
 package mount

@@ -91,8 +91,8 @@ func (t Table) Below(path string) []Point {
 	return below
 }
 
-// Shows lists where a directory of a file system is visible, wholly or in part: the mounts of
-// that device that have the directory, or one below it, as their root.
+// Shows lists where a directory of a file system is visible, wholly or in part. Those are the mounts
+// of that device that have the directory, or one below it, as their root.
 func (t Table) Shows(device, root string) []Point {
 	var shows []Point
 	for _, point := range t {

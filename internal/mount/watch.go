@@ -16,7 +16,7 @@ const watchPause = 100 * time.Millisecond
 
 // Watch calls notify after the mount table of this process's mount namespace changed, ten
 // times a second at most, until the context ends. It may miss a change before the call, but
-// none after it. It waits in the kernel, and costs nothing meanwhile.
+// none after it. It waits in the kernel, which costs nothing.
 func Watch(ctx context.Context, notify func()) error {
 	// Not an os.File: Go's runtime would listen to it, too, and the kernel reports a change once.
 	table, err := unix.Open(mountinfo, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -46,7 +46,7 @@ func Watch(ctx context.Context, notify func()) error {
 			return nil
 		case <-time.After(watchPause):
 		}
-		// One call covers what changed meanwhile.
+		// One call covers what changed during the pause.
 		if err := poll(watched[:1], 0); err != nil {
 			return fmt.Errorf("looking whether the mount table changed: %w", err)
 		}

@@ -96,9 +96,9 @@ func (d *disks) findAttachment(ctx context.Context, resolved *resolve.ResolvedVo
 	return found, nil
 }
 
-// release takes a disk that is being detached out of volumesInUse: it would never be detached
-// while the pod keeps it there, and the pod gets it only by a new attachment. A running mount
-// may have found the disk before.
+// release takes a disk that is being detached out of volumesInUse. It would never be detached while
+// the pod keeps it there, and the pod gets it only by a new attachment. A running mount may have
+// found the disk before.
 func (d *disks) release(resolved *resolve.ResolvedVolume) {
 	pod := resolved.Pod.UID
 	if !d.operations.IsRunningAt(d.tree.VolumeDir(pod, resolved.Location())) {

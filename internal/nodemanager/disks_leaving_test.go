@@ -63,7 +63,7 @@ var _ = Describe("A volume whose VolumeAttachment was deleted", func() {
 		w.attach(ctx, claim)
 	})
 
-	It("goes, and comes back to the pod that began to wait for it meanwhile", func(ctx context.Context) {
+	It("goes, and comes back to the pod that began to wait for it while it left", func(ctx context.Context) {
 		object := w.beginsToLeave(ctx, claim)
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(ContainSubstring("to be attached"))

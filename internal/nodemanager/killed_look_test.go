@@ -53,7 +53,7 @@ func (n *killedNode) loops(t *testing.T) []string {
 	}
 	var lines []string
 	for _, of := range devices {
-		// One that cannot be read was detached meanwhile: it is another process's.
+		// One that cannot be read was detached after the listing: it is another process's.
 		if file, err := os.ReadFile(of); err == nil && strings.HasPrefix(string(file), n.Dir+"/") {
 			lines = append(lines, "loop device of "+strings.TrimSpace(string(file)))
 		}

@@ -33,9 +33,9 @@ type subPaths struct {
 	operations *operations.Operations
 }
 
-// ensureMounted mounts the parts of a volume, once the volume is published. A part that was
-// removed from the volume, or whose volume was mounted again, is mounted again only while its
-// container doesn't run: a running container keeps what it has.
+// ensureMounted mounts the parts of a volume, once the volume is published. A part that was removed
+// from the volume, or whose volume was mounted again, is mounted again only while its container
+// doesn't run. A running container keeps what it has.
 func (s *subPaths) ensureMounted(ctx context.Context, at *pass, volume *DesiredVolume, state podstatus.Progress) podstatus.Progress {
 	if !state.Done || volume.Resolved.IsBlock() {
 		return state
@@ -145,7 +145,7 @@ func (s *subPaths) checkMounted(visible string, parts []subpath.Part) error {
 	}
 	for _, part := range parts {
 		if subpath.Inspect(table, visible, part.Target) != subpath.Mounted {
-			return fmt.Errorf("subPath %s lies on another file system than its volume, or was removed from it meanwhile", part.Written)
+			return fmt.Errorf("subPath %s lies on another file system than its volume, or was removed from it while it was opened", part.Written)
 		}
 	}
 	return nil

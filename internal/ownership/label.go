@@ -26,10 +26,10 @@ func HasSELinux() bool {
 	return unix.Statfs(selinuxFolder, &system) == nil && system.Type == unix.SELINUX_MAGIC
 }
 
-// Label is the SELinux label of all files of a pod's volume, for the mount option context. It
-// is empty where one mount can't decide it: a container with the volume names no level, so
-// that the container runtime chooses one; two containers name different ones; or the pod wants
-// its files labelled one by one. The runtime labels those volumes.
+// Label is the SELinux label of all files of a pod's volume, for the mount option context. It is
+// empty where one mount can't decide it. A container with the volume may name no level, so that the
+// container runtime chooses one. Two containers may name different ones, or the pod may want its
+// files labelled one by one. The runtime labels those volumes.
 func Label(pod *corev1.Pod, volume string) string {
 	if pod == nil || labelsFiles(pod.Spec.SecurityContext) {
 		return ""

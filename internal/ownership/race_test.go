@@ -21,7 +21,7 @@ const walks = 300
 
 // A pod that has the volume swaps names all the time: a file, and a directory, each for a
 // symlink that leads out of it.
-func TestWhatIsSwappedMeanwhileLeadsNowhereElse(t *testing.T) {
+func TestWhatIsSwappedDuringTheWalkLeadsNowhereElse(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	top, outside := folder(t, 0o700, t.TempDir(), "top"), folder(t, 0o700, t.TempDir(), "outside")
 	secret, inside := file(t, 0o600, outside, "secret"), folder(t, 0o700, outside, "inside")

@@ -28,10 +28,10 @@ const (
 // refused is how many files stay as they are: immutable ones, all on a file system without
 // owners, and directories deeper than a path is long.
 //
-// Pods may change the tree meanwhile. Each file is opened before it is inspected and changed,
-// through no symlink and no mount, so that no other replaces it. Whatever pods rename or swap,
-// only files with a name in the tree change, and a symlink itself, never its target. Devices
-// never change.
+// Pods may change the tree during the walk. Each file is opened before it is inspected and changed,
+// through no symlink and no mount, so that no other replaces it. Whatever pods rename or swap, only
+// files with a name in the tree change, and a symlink itself, never its target. Devices never
+// change.
 //
 // A hard link elsewhere to a file changes, too. No pod can make one: the kernel links only
 // within one mount, and a pod's mount is the volume alone. The administrator can, and a pod
@@ -169,7 +169,7 @@ func (w *walk) apply(dir *os.File, at *entry, depth int) error {
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return w.applyDir(dir, at, depth)
 	}
-	// Most have it already. A file that replaces this one meanwhile gets its group from the pod.
+	// Most have it already. A file that replaces this one during the walk gets its group from the pod.
 	if w.group.has(&stat) {
 		return nil
 	}

@@ -12,10 +12,10 @@ import (
 // a few MiB may hold many small files.
 const fewestInodes = 1024
 
-// ShareOfInodes is how many inodes go with a number of bytes of the file system that a
-// directory lies on, which must not be in a project itself: the same part of its inodes as
-// of its bytes, and at least 1024. It is 0 for no bytes, and where the file system has no
-// number of inodes, as btrfs.
+// ShareOfInodes is how many inodes go with a number of bytes of the file system that a directory lies
+// on. It is the same part of the inodes as of the bytes, and at least 1024. The directory must not be
+// in a project itself. It is 0 for no bytes, and where the file system has no number of inodes, as
+// btrfs.
 func ShareOfInodes(dir *os.File, bytes int64) (int64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(dir.Fd()), &stat); err != nil {

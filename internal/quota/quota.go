@@ -1,6 +1,6 @@
-// Package quota limits how much of a disk a directory may take up, with the project
-// quotas of the disk's file system (xfs, ext4): what is made in such a directory
-// belongs to its project, and the kernel refuses what goes beyond the project's limit.
+// Package quota limits how much of a disk a directory may take up, with the project quotas of the
+// disk's file system (xfs, ext4). What is made in such a directory belongs to its project, and the
+// kernel refuses what exceeds the project's limit.
 //
 // The node agent limits volumes with it. It never turns quotas on: a file system has
 // them from when it was mounted, with option prjquota. Nor does it keep a record: the

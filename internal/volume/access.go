@@ -6,10 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// AllowsMultiAttach reports whether several nodes may have a volume with these access modes
-// at the same time, as Kubernetes' attach/detach controller decides it: one mode that
-// allows several nodes is enough, and without any mode the driver decides. It is no promise
-// that the driver can: a backend still refuses a second node that would write.
+// AllowsMultiAttach reports whether several nodes may have a volume with these access modes at the
+// same time. It decides as Kubernetes' attach/detach controller: one mode that allows several nodes
+// is enough, and without any mode the driver decides. It is no promise that the driver can: a backend
+// still refuses a second node that would write.
 func AllowsMultiAttach(modes []corev1.PersistentVolumeAccessMode) bool {
 	return len(modes) == 0 || slices.Contains(modes, corev1.ReadWriteMany) || slices.Contains(modes, corev1.ReadOnlyMany)
 }

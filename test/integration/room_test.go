@@ -94,7 +94,7 @@ func askedFor(ctx context.Context) (int, error) {
 	return len(volumes.Items), err
 }
 
-// refuseVolumes deletes all claims, and is the agent that has room for none meanwhile.
+// refuseVolumes deletes all claims, and is the agent that has room for none while they go.
 func refuseVolumes(ctx SpecContext) {
 	Expect(users.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(corev1.NamespaceDefault))).To(Succeed())
 	Eventually(func(g Gomega) {

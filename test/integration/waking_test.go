@@ -221,7 +221,7 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 			eventuallyBound(ctx, claim)
 			Expect(claim.Spec.VolumeName).To(Equal(name("volume", i)))
 		}
-		// Where it takes long, those that wait yet report what has come meanwhile: after more
+		// Where it takes long, those that still wait report what has come by then: after more
 		// than three seconds, of so many, and then once in a second at most.
 		Expect(writes.repeated()).To(BeNumerically("<=", pairs*int(max(0, time.Since(begun)-2*time.Second)/time.Second)), writes.suspects)
 		Consistently(writes.others).WithTimeout(time.Second).Should(Equal(4*pairs), writes.suspects)

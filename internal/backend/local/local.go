@@ -1,8 +1,8 @@
 // Package local is the backend with storage on disks local to nodes.
 //
-// It never touches a disk: it writes NodeVolume objects, and the agent of the
-// node that such an object names makes or removes the volume and says so in the
-// object's conditions. The object is the volume's owner record.
+// It never touches a disk: it writes NodeVolume objects. The agent of the node that such an object
+// names makes or removes the volume, and reports it in the object's conditions. The object is the
+// volume's owner record.
 package local
 
 import (

@@ -71,8 +71,8 @@ func (b *nfsBackend) listAfter(ctx context.Context, root tree.Dir, after string,
 	return page, err
 }
 
-// addTo adds the volume of a record to a page. It leaves out records that are damaged or were
-// removed meanwhile.
+// addTo adds the volume of a record to a page. It leaves out records that are damaged or were removed after the
+// directory was listed.
 func (b *nfsBackend) addTo(ctx context.Context, dir tree.Dir, id string, page *listed) error {
 	found, err := readRecord(ctx, dir, id)
 	switch {

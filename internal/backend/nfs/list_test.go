@@ -24,8 +24,8 @@ func (w *world) record(t *testing.T, ids ...string) {
 
 func idOf(number int) string { return fmt.Sprintf("pvc-%06d", number) }
 
-// readPages reads pages to the end, calls meanwhile after each, and returns the ids.
-func readPages(t *testing.T, opened *nfsBackend, meanwhile func(page int)) (ids []string, pages int) {
+// readPages reads pages to the end, calls between after each, and returns the ids.
+func readPages(t *testing.T, opened *nfsBackend, between func(page int)) (ids []string, pages int) {
 	t.Helper()
 	const most = 1000
 	after := ""
@@ -42,7 +42,7 @@ func readPages(t *testing.T, opened *nfsBackend, meanwhile func(page int)) (ids 
 			t.Fatalf("after %s it goes on with %s", after, next)
 		}
 		after = next
-		meanwhile(page)
+		between(page)
 	}
 	t.Fatalf("there is no end after %s", after)
 	return nil, 0

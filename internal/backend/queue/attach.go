@@ -6,8 +6,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Attach attaches a volume to a node. Nodes get slots in turn; no other call for the volume runs
-// meanwhile.
+// Attach attaches a volume to a node. Nodes get slots in turn; no other call for the volume runs at the same time.
 func (s *served) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
 	c := attachCall(attach, request.ID, request.Node)
 	if request.ReadOnly {

@@ -1,10 +1,10 @@
 // Package queue keeps slow storage from blocking the reconcilers that call it.
 //
-// A Queue is between the reconcilers and the backends. It makes their calls in goroutines of its
-// own: for each backend as many at once as its object allows, not counting calls that the storage
-// has accepted, and fair between the waiting namespaces. A caller waits for a moment. If the answer
-// takes longer, the caller gets backend.Queued, is woken when the answer is there, and repeats the
-// call to get it. Each call is measured.
+// A Queue is between the reconcilers and the backends. It makes their calls in goroutines of its own,
+// and is fair between the waiting namespaces. For each backend it makes as many at once as its object
+// allows, not counting calls that the storage has accepted. A caller waits for a moment. If the
+// answer takes longer, the caller gets backend.Queued, is woken when the answer is there, and repeats
+// the call to get it. Each call is measured.
 //
 // The queue decides nothing and has no Kubernetes client. A crash loses calls, with unknown
 // outcomes; every caller repeats such calls.

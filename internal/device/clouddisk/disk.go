@@ -29,8 +29,8 @@ var (
 	ErrOtherDisk = errors.New("it is another disk")
 )
 
-// Disk is a disk that was attached to this machine, held open: meanwhile, no other disk gets
-// its name in /dev or its number.
+// Disk is a disk that was attached to this machine, held open. While it is open, no other disk gets its name in /dev or
+// its number.
 type Disk struct {
 	file *os.File
 	// name is the kernel's, such as sdb.

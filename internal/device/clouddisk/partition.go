@@ -18,7 +18,7 @@ func (d *Disk) Part(number int) (*Disk, error) {
 	for _, path := range found {
 		text, err := os.ReadFile(path)
 		if err != nil || strings.TrimSpace(string(text)) != strconv.Itoa(number) {
-			continue // it is another one, or went meanwhile
+			continue // it is another one, or went after the listing
 		}
 		part, err := openDisk("/dev/" + filepath.Base(filepath.Dir(path)))
 		if err != nil {

@@ -12,8 +12,7 @@ import (
 // errNoSerial says that a disk has no serial.
 var errNoSerial = errors.New("it has no serial")
 
-// Serials reads the serials of disks. A disk is open meanwhile, so that no other can replace
-// it.
+// Serials reads the serials of disks. The disk is open while its serial is read, so that no other can replace it.
 type Serials interface {
 	// SerialOf is the serial of a disk.
 	SerialOf(disk *Disk) (string, error)
@@ -32,8 +31,8 @@ func (f SerialFolder) SerialOf(disk *Disk) (string, error) {
 	return strings.TrimSpace(string(serial)), err
 }
 
-// HardwareSerials asks the hardware, by way of the kernel, or of udev where the kernel
-// doesn't know: on NVMe, only udev's rules know the name that the cloud gave a disk.
+// HardwareSerials reads the hardware, by way of the kernel, or of udev where the kernel doesn't know.
+// On NVMe, only udev's rules know the name that the cloud gave a disk.
 type HardwareSerials struct{}
 
 // SerialOf implements Serials.

@@ -22,7 +22,7 @@ const (
 
 // Reserve keeps an image from being attached until the returned file is closed. An attached
 // image is ErrAttached, one that another caller reserved ErrReserved. A removal holds it until
-// the name is gone, so that no loop device appears meanwhile.
+// the name is gone, so that no loop device appears before.
 func Reserve(ctx context.Context, image *os.File) (*os.File, error) {
 	held, err := lock(ctx, image)
 	if err != nil {

@@ -48,8 +48,8 @@ func (s sysfs) attached() ([]string, error) {
 	return names, err
 }
 
-// check makes sure that a device which was found by its name is the kernel's of that name: a
-// /dev that isn't the kernel's own may have another one there.
+// check makes sure that a device which was found by its name is the kernel's of that name. A /dev
+// that isn't the kernel's own may have another one there.
 func (s sysfs) check(name, number string) error {
 	kernels, err := s.numberOf(name)
 	if errors.Is(err, os.ErrNotExist) {

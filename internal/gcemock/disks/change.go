@@ -97,7 +97,7 @@ func (j *labelDisk) Begin(s *engine.Engine, _ string) error {
 func (j *labelDisk) Finish(s *engine.Engine) {
 	row, err := s.SameDisk(j.Path, j.ID)
 	if err != nil {
-		return // it went with its instance meanwhile
+		return // it went with its instance during the operation
 	}
 	row.Labels, row.LabelFingerprint = j.Labels, wire.FingerprintOf(j.Labels)
 	s.Disks.Put(j.Path, row)

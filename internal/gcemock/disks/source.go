@@ -116,7 +116,7 @@ func clonedBy(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
 	return Source{Path: path, ID: row.Id}, row.SizeGb, nil
 }
 
-// isCloneableTo reports whether a disk can be cloned to the location of its clone: within its
+// isCloneableTo reports whether a disk can be cloned to the location of its clone. That is within its
 // zone or region, or from a zone to a regional disk that has a replica there.
 func isCloneableTo(from compute.Disk, clone *compute.Disk) bool {
 	if from.Zone != "" && clone.Region != "" {

@@ -140,7 +140,7 @@ func (j *updateDisk) Work(ctx context.Context, s *engine.Engine) error {
 func (j *updateDisk) Finish(s *engine.Engine) {
 	row, err := s.SameDisk(j.Path, j.ID)
 	if err != nil {
-		s.RemoveContent(j.ID, j.Path) // it went with its instance meanwhile
+		s.RemoveContent(j.ID, j.Path) // it went with its instance during the operation
 		return
 	}
 	s.Disks.Put(j.Path, j.applied(row))

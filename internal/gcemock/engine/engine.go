@@ -89,7 +89,7 @@ type Job interface {
 	Accept(s *Engine) (Target, error)
 	// Locks are the paths that no other job may touch from Begin to Finish.
 	Locks() []string
-	// Begin checks again, since other jobs ran meanwhile, and takes what must not be
+	// Begin checks again, since other jobs ran after Accept, and takes what must not be
 	// taken twice. The store is locked.
 	Begin(s *Engine, operation string) error
 	// Work does what takes time: files and devices. The store isn't locked.

@@ -1,5 +1,5 @@
-// Package fault keeps what is to go wrong, and says for each call whether it does: calls that
-// are refused, operations that fail, are stuck or late, answers that are lost. The flag
+// Package fault keeps what is to go wrong, and says for each call whether it does. Calls are refused,
+// operations fail, are stuck or late, and answers are lost. The flag
 // --fault and the admin endpoint arm faults; the server and the engine obey them.
 //
 // It never makes anything fail itself, and forgets all faults when the program ends.

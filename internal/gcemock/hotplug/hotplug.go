@@ -1,10 +1,10 @@
-// Package hotplug makes a disk of the mock cloud appear as a block device on an
-// instance, and vanish again: as a loop device of this machine, in a User Mode Linux
-// guest, or not at all. Package gcemock calls it.
+// Package hotplug makes a disk of the mock cloud appear as a block device on an instance, and vanish
+// again. It is a loop device of this machine, a device in a User Mode Linux guest, or no device at
+// all. Package gcemock calls it.
 //
-// What an instance can see of its devices is in a folder of its own, beside the devices
-// themselves: links named google-<device name>, as udev makes them on Google's machines,
-// and for each device a file with its serial, which neither kind of device can carry.
+// What an instance can see of its devices is in a folder of its own, beside the devices themselves.
+// The folder has links named google-<device name>, as udev makes them on Google's machines. For each
+// device it has a file with the serial, which neither kind of device can carry.
 package hotplug
 
 import (

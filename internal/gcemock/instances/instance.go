@@ -1,6 +1,6 @@
-// Package instances serves instances, their machine types, and the disks that they have: it
-// lists and reads them, and has the jobs that insert, delete, stop, start and reset
-// instances, and that attach and detach disks. It knows which instances can share a disk.
+// Package instances serves instances, their machine types, and the disks that they have. It lists and
+// reads them. Its jobs insert, delete, stop, start and reset instances, and attach and detach disks.
+// It knows which instances can share a disk.
 //
 // It never changes a disk itself, but for the times of its attachments.
 package instances

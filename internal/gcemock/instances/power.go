@@ -57,7 +57,7 @@ func (j *powerInstance) Begin(s *engine.Engine, _ string) error {
 		return err
 	}
 	if row.Status == state.StatusTerminated && j.Down && j.Up {
-		return wire.NotReady(j.Path) // it was stopped meanwhile
+		return wire.NotReady(j.Path) // it was stopped before the reset began
 	}
 	j.Before = settled(row.Status, j.Before)
 	switch {

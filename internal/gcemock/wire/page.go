@@ -75,8 +75,8 @@ func order[T any](by string) (func(a, b Listed[T]) int, error) {
 	}
 }
 
-// A token names the last resource of a page. The next page begins after where it is,
-// or was: resources that come or go meanwhile make no duplicate and no gap.
+// A token names the last resource of a page. The next page begins after where it is, or
+// was: resources that come or go between two pages make no duplicate and no gap.
 func token[T any](last Listed[T]) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(last.Scope + "\n" + last.Created + "\n" + last.Name))
 }

@@ -1,6 +1,6 @@
-// Package wire has the forms in which clients of Google's Compute API speak: what a request
-// names and holds, how lists are filtered, ordered and cut into pages, which errors there
-// are, and how an answer is written. Resources and the engine call it.
+// Package wire has the forms of requests and answers of Google's Compute API. It reads what a request
+// names and holds, and filters, orders and pages lists. It has the errors, and writes the answers.
+// Resources and the engine call it.
 //
 // It refuses parameters and fields that the mock does not serve. It never changes anything:
 // it has no state.

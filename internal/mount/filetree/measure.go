@@ -30,7 +30,7 @@ type Tree struct {
 
 // MeasureTree counts what a directory takes up, and inspects at most so many files. It follows
 // no symlink and crosses no mount. It pauses half of the time, so that others get at the disk.
-// It may miss what changes meanwhile.
+// It may miss what changes during the walk.
 func MeasureTree(ctx context.Context, dir *os.File, most int64) (Tree, error) {
 	top, err := safepath.OpenToRead(dir, ".")
 	if err != nil {

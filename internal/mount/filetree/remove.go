@@ -57,11 +57,10 @@ func RemoveRetired(ctx context.Context, parent *os.File, name string, until time
 	return RemoveTreeUntil(ctx, deleting, name, until)
 }
 
-// RemoveTree removes the directory name, with all that it holds, from an open
-// directory. Symlinks are removed, never followed. If something is mounted in
-// the tree, that is ErrMounted, and nothing was removed; if it is mounted while
-// the removal runs, the kernel refuses to go there, and the rest stays.
-// A directory that doesn't exist is a success; a file in its place is an error.
+// RemoveTree removes the directory name, with all that it holds, from an open directory. Symlinks are
+// removed, never followed. If something is mounted in the tree, that is ErrMounted, and nothing was
+// removed. If it is mounted while the removal runs, the kernel refuses to go there, and the rest
+// stays. A directory that doesn't exist is a success; a file in its place is an error.
 func RemoveTree(ctx context.Context, parent *os.File, name string) error {
 	return RemoveTreeUntil(ctx, parent, name, time.Time{})
 }

@@ -29,9 +29,9 @@ type removal struct {
 // isLate reports whether the time is up.
 func (r *removal) isLate() bool { return !r.until.IsZero() && time.Now().After(r.until) }
 
-// count counts one entry that was removed or moved, and returns ErrUnfinished once the time is
-// up. In a deep tree, the way down may take all of the time: there, a call removes as many
-// entries as it entered directories, or no call would ever make progress.
+// count counts one entry that was removed or moved, and returns ErrUnfinished once the time is up. In
+// a deep tree, the way down may take all of the time. There, a call removes as many entries as it
+// entered directories, or no call would ever make progress.
 func (r *removal) count() error {
 	r.done++
 	if r.done > r.steps && r.isLate() {

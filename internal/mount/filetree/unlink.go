@@ -32,8 +32,8 @@ func unlink(dir *os.File, name string, flags int) error {
 	}
 }
 
-// unlinkAnyway removes one name. It first changes what keeps the owner of the directory from
-// that: its mode, on shares where root acts as another user; on btrfs, that the directory is a
+// unlinkAnyway removes one name. It first changes what keeps the owner of the directory from that. On
+// shares where root acts as another user this is its mode; on btrfs, that the directory is a
 // read-only snapshot.
 func unlinkAnyway(dir *os.File, name string, flags int) error {
 	err := unlink(dir, name, flags)

@@ -23,8 +23,8 @@ const maxRemovals = 2
 // maxKnown is how many servers are remembered that answered last.
 const maxKnown = 1024
 
-// limits are how many calls may run when one of a kind begins: of its server; of all servers,
-// if its own isn't known to answer; and of all servers, if it is. Pods can name servers
+// limits are how many calls may run when one of a kind begins. The first counts its server, the
+// others all servers: one if its own isn't known to answer, one if it is. Pods can name servers
 // themselves, so the last slots are for servers that did answer. Unmounts have more slots than
 // mounts, and detaches have more still: pods that wait for a silent server can go.
 type limits struct{ server, silent, total int }

@@ -1,6 +1,6 @@
-// Package safepath opens files and directories below a directory that is open, with
-// openat2(2): no symlink, no mount and no "..", also none that appears meanwhile, leads out
-// of it. It makes directories and files that have their mode from their first moment.
+// Package safepath opens files and directories below a directory that is open, with openat2(2). No
+// symlink, no mount and no "..", also none that appears during the call, leads out of it. It makes
+// directories and files that have their mode from their first moment.
 //
 // All code of the node agent that touches what a pod can change opens it here. It never
 // removes or mounts anything.
@@ -73,7 +73,7 @@ func Openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 		case err == nil:
 			return os.NewFile(uintptr(fd), name), nil
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN) && attempt < maxAttempts:
-			// EAGAIN: something was renamed meanwhile, so the kernel isn't sure.
+			// EAGAIN: something was renamed during the call, so the kernel isn't sure.
 			runtime.Gosched()
 		case errors.Is(err, unix.EAGAIN):
 			return nil, fmt.Errorf("opening %s: %w", name, errRenames)

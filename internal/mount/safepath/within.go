@@ -26,10 +26,9 @@ func OpenWithin(dir *os.File, path string) (*os.File, error) {
 	return Openat2(dir, path, unix.O_PATH, staysBeneath)
 }
 
-// EnsureWithin opens what lies at path as OpenWithin does, and makes what is missing
-// of it, all of it directories of exactly this mode. Each is made in the directory that
-// was opened before it, and belongs to the group that its parent passes on. Where a pod
-// removes or replaces one meanwhile, that is an error: try again.
+// EnsureWithin opens what lies at path as OpenWithin does, and makes what is missing of it, all of it directories of
+// exactly this mode. Each is made in the directory that was opened before it, and belongs to the group that its parent
+// passes on. Where a pod removes or replaces one during the call, that is an error: try again.
 func EnsureWithin(dir *os.File, path string, mode os.FileMode) (*os.File, error) {
 	found, err := OpenWithin(dir, path)
 	if !errors.Is(err, os.ErrNotExist) {
@@ -49,8 +48,8 @@ func EnsureWithin(dir *os.File, path string, mode os.FileMode) (*os.File, error)
 	return parent, err
 }
 
-// makeAndOpen makes a directory in an open one. Something that appeared in its place
-// meanwhile, also a symlink that leads nowhere, is an error.
+// makeAndOpen makes a directory in an open one. Something that appeared in its place before the open, also a symlink
+// that leads nowhere, is an error.
 func makeAndOpen(parent *os.File, name string, mode os.FileMode) (*os.File, error) {
 	if err := mkdirExactly(parent, name, mode); err != nil {
 		return nil, &os.PathError{Op: "making directory", Path: filepath.Join(parent.Name(), name), Err: err}
@@ -67,9 +66,9 @@ func MakeDir(parent *os.File, name string, mode os.FileMode) error {
 	return nil
 }
 
-// mkdirExactly makes a directory that has its mode from its first moment: setting it
-// afterwards could be led to another directory, and a crash in between would leave it
-// without. The umask is the process's, so it takes a thread that has one of its own.
+// mkdirExactly makes a directory that has its mode from its first moment. Setting it afterwards could
+// be led to another directory, and a crash in between would leave it without. The umask is the
+// process's, so it takes a thread that has one of its own.
 func mkdirExactly(parent *os.File, name string, mode os.FileMode) error {
 	made := make(chan error, 1)
 	go func() {

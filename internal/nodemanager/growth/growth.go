@@ -1,6 +1,6 @@
-// Package growth finishes the expansion of volumes that are mounted on this node: it grows their
-// file systems and writes the new capacity to the claims' status, as a kubelet does. It never
-// changes what a claim requests, and grows no volume that isn't mounted here.
+// Package growth finishes the expansion of volumes that are mounted on this node. It grows their file
+// systems and writes the new capacity to the claims' status, as a kubelet does. It never changes what
+// a claim requests, and grows no volume that isn't mounted here.
 package growth
 
 import (

@@ -28,7 +28,7 @@ const (
 	reportAttempts = 10
 	// reportRetry is how soon a failed report is repeated.
 	reportRetry = 2 * time.Second
-	// comparePeriod is how often the last report is compared with what is mounted: a disk that
+	// comparePeriod is how often the last report is compared with what is mounted. A disk that
 	// something else than a pod had is unmounted after its last pod is gone.
 	comparePeriod = time.Minute
 )

@@ -1,6 +1,6 @@
-// Package metrics has the metrics of the volumes of a node's pods: running operations, their
-// durations and outcomes, mounted and pending volumes, and the usage of claims by the names of
-// the kubelet's metrics. The usage of a file system that hangs is left out.
+// Package metrics has the metrics of the volumes of a node's pods. They are running operations, their
+// durations and outcomes, and mounted and pending volumes. The usage of claims has the names of the
+// kubelet's metrics. The usage of a file system that hangs is left out.
 package metrics
 
 import (

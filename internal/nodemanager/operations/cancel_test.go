@@ -69,7 +69,7 @@ func TestAnUnmountIsNeverCancelled(t *testing.T) {
 	})
 	operations.Cancel(nodetest.SomePod)
 	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "dir", Pod: nodetest.SomePod}, func(context.Context) error {
-		t.Error("it was mounted meanwhile")
+		t.Error("it was mounted while the unmount ran")
 		return nil
 	})
 	hangs <- nil

@@ -1,7 +1,7 @@
-// Package operations runs mounts, unmounts and other work that may take long: one at a time for
-// each volume directory, each in a goroutine of its own, and a bounded number of each volume
-// type. A failed operation has a backoff. A call never waits for an operation, and the end of
-// the program cancels none.
+// Package operations runs mounts, unmounts and other work that may take long, each in a goroutine of
+// its own. It runs one at a time for each volume directory, and a bounded number of each volume type.
+// A failed operation has a backoff. A call never waits for an operation, and the end of the program
+// cancels none.
 package operations
 
 import (

@@ -105,7 +105,7 @@ func TestAMountAndAnUnmountOfOneVolumeNeverRunAtOnce(t *testing.T) {
 	hangs := make(nodetest.Gate)
 	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "dir", Pod: nodetest.SomePod}, hangs.Work)
 	outcome := operations.Do(t.Context(), Task{Kind: Unmounting, Dir: "dir", Pod: nodetest.SomePod}, func(context.Context) error {
-		t.Error("it was unmounted meanwhile")
+		t.Error("it was unmounted while the mount ran")
 		return nil
 	})
 	if !outcome.Running {

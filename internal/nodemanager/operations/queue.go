@@ -25,8 +25,8 @@ const (
 // queues are the queued operations. Each volume type has its own queue, so that a type that
 // hangs delays no other.
 //
-// Servers and devices hang one by one: within a type, a slot is held for a limited time, so
-// that one that hangs doesn't delay the volumes of those that answer.
+// Servers and devices hang one by one. Within a type, a slot is held for a limited time, so that one
+// that hangs doesn't delay the volumes of those that answer.
 type queues struct {
 	// lock is held by all callers, and taken when a slot's time ends.
 	lock    sync.Locker

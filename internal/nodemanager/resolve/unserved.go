@@ -15,7 +15,7 @@ const (
 	// useOurs is the alternative to other storage.
 	useOurs = "use a claim of a StorageClass of Stowage's"
 	// useKubelet is for storage of drivers that need a kubelet.
-	useKubelet = "run the pod on a node with a kubelet, or " + useOurs
+	useKubelet = "run the pod on a node with one, or " + useOurs
 	// removedUpstream is for types that Kubernetes has removed.
 	removedUpstream = "no node of this version of Kubernetes mounts it: " + useOurs
 )
@@ -62,7 +62,7 @@ const (
 
 // ofDriver is the alternative to a type that was migrated to a CSI driver.
 func ofDriver(driver string) string {
-	return "CSI driver " + driver + " mounts it, which needs a kubelet: " + useKubelet
+	return "CSI driver " + driver + " needs a kubelet: " + useKubelet
 }
 
 // ErrUnserved is the error of an unsupported volume type, with its alternative.

@@ -40,7 +40,7 @@ func Mount(mounter mount.Mounter, volume *os.File, part Part) error {
 	return explain(part, bind(mounter, source, part))
 }
 
-// open opens the part. The mount is of what was opened, even if the path changes meanwhile.
+// open opens the part. The mount is of what was opened, even if the path changes afterwards.
 func open(volume *os.File, part Part) (*os.File, error) {
 	if part.Fixed {
 		return safepath.OpenWithin(volume, part.Path)
@@ -82,7 +82,7 @@ func explain(part Part, err error) error {
 	case errors.Is(err, unix.ENOTDIR):
 		return fmt.Errorf("%s passes through a file: remove that from the volume, or correct the pod: %w", part.Written, unix.ENOTDIR)
 	case errors.Is(err, os.ErrExist):
-		return fmt.Errorf("%s: a symlink on the way there leads nowhere, or something was replaced meanwhile: remove the symlink: %w", part.Written, os.ErrExist)
+		return fmt.Errorf("%s: a symlink on the way there leads nowhere, or something was replaced during the call: remove the symlink: %w", part.Written, os.ErrExist)
 	case errors.Is(err, mount.ErrMounted):
 		return fmt.Errorf("mounting %s at %s: %w", part.Written, part.Target, mount.ErrMounted)
 	case errors.As(err, &errno):

@@ -2,9 +2,9 @@
 // volumeMount names. The node manager calls it once the volume is published, and unmounts the
 // part before the volume.
 //
-// A container with the volume may turn any part of it into a symlink at any moment. So every
-// step starts from the open volume, the kernel refuses what leads out of it, and the mount is of
-// what was opened: no path is looked up twice. Nothing in a volume is ever removed.
+// A container with the volume may turn any part of it into a symlink at any moment. So every step
+// starts from the open volume, and the kernel refuses what leads out of it. The mount is of what was
+// opened: no path is looked up twice. Nothing in a volume is ever removed.
 //
 // It keeps no state: the mount table and the mount points, which lie in a directory of the
 // agent's own, are the actual state.

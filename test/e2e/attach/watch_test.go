@@ -62,7 +62,7 @@ func (w *watcher) inspect() {
 		process := filepath.Dir(program)
 		group, err := groupOf(process)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // it has ended since the listing
 		}
 		for _, image := range w.writtenBy(process) {
 			if !slices.Contains(writers[image], group) {

@@ -45,7 +45,7 @@ func (m *Mounts) Begin(request Below, count *int) error {
 	return nil
 }
 
-// End ends that, and returns what changed meanwhile.
+// End ends that, and returns what changed since Begin.
 func (m *Mounts) End(name string, changes *[]string) error {
 	m.mu.Lock()
 	l := m.watches[name]

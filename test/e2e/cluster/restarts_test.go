@@ -19,8 +19,7 @@ var everyKind = []string{directories, images, shared, disks}
 // agentProgram is how a node agent's process begins.
 const agentProgram = "/usr/local/bin/node-agent"
 
-// kubeletRestarts: pods write on while the kubelet is away, and what changed meanwhile it
-// sees to when it is back.
+// kubeletRestarts: pods write on while the kubelet is away. When it is back, it sees to what changed.
 func kubeletRestarts(n *namespace) {
 	node := n.cluster.Node(node1)
 	writing, leaving := n.writers("stays", node1, everyKind...), n.writers("leaves", node1, disks)

@@ -25,7 +25,7 @@ func uninstalled(n *namespace) {
 	n.Soon("no program, role or driver of it is left", n.isRemoved)
 	scenario.Step("StorageBackends, and what knows the volumes, are there", n.storageStays)
 	scenario.Step("the pods write on", watched.goOn)
-	scenario.Step("some of them are deleted, and some are created", func() error { return n.changeMeanwhile(leaving, coming) })
+	scenario.Step("some of them are deleted, and some are created", func() error { return n.changeWhileAway(leaving, coming) })
 	scenario.Step("it is installed again", func() error { return n.cluster.Apply(n.ctx) })
 	n.Soon("managers and agents are Ready", func() error {
 		return errors.Join(n.cluster.ManagersAreReady(n.ctx), n.cluster.AgentsAreReady(n.ctx), n.cluster.AllHaveDrivers(n.ctx), n.cluster.BackendsAreReady(n.ctx))
@@ -96,8 +96,8 @@ func (n *namespace) storageStays() error {
 	return errors.Join(problems...)
 }
 
-// changeMeanwhile deletes pods and creates others while Stowage is away.
-func (n *namespace) changeMeanwhile(leaving, coming *writers) error {
+// changeWhileAway deletes pods and creates others while Stowage is away.
+func (n *namespace) changeWhileAway(leaving, coming *writers) error {
 	var problems []error
 	for _, pod := range leaving.pods {
 		problems = append(problems, n.cluster.Client.Delete(n.ctx, pod))

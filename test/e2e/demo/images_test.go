@@ -115,7 +115,7 @@ func (s *scenario) nothingAttached() condition {
 	return func() error {
 		shown, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 		for _, entry := range shown {
-			content, _ := os.ReadFile(entry) // it may have gone meanwhile
+			content, _ := os.ReadFile(entry) // it may have gone since the listing
 			if below, err := filepath.Rel(s.cluster.Folder.Root(), string(content)); err == nil && filepath.IsLocal(below) {
 				return fmt.Errorf("%s shows %s", entry, content)
 			}

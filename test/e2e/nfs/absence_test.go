@@ -42,7 +42,7 @@ func stopped(s *spec) {
 	scenario.Step("the server is killed", s.good.Kill)
 	for n := 1; n <= nodes; n++ {
 		scenario.Step(fmt.Sprintf("a pod of another server comes and goes on node %d, with its claim", n), func() error {
-			return s.comesAndGoes(fmt.Sprintf("meanwhile-%d", n), n)
+			return s.comesAndGoes(fmt.Sprintf("during-%d", n), n)
 		})
 	}
 	scenario.Step("the server is started again", func() error { return s.good.Start(s.ctx) })
@@ -55,8 +55,7 @@ func stopped(s *spec) {
 	scenario.Step("nothing is mounted any more", s.nothingMounted)
 }
 
-// away: pods that come and go while their server is silent, and an agent that is
-// killed meanwhile.
+// away: pods that come and go while their server is silent, and an agent that is killed at the same time.
 func away(s *spec) {
 	var old, young *corev1.PersistentVolumeClaim
 	var leaver, neighbour, comer *corev1.Pod

@@ -42,7 +42,7 @@ func versions(s *spec) {
 	given := scenario.Background(func() error {
 		return errors.Join(refuses(s.publish(1, "web", silent), "doesn't answer"), s.unpublish(1, "web", silent))
 	})
-	scenario.Step("a volume of a good server comes and goes while an address without a server is tried", func() error { return s.roundTrip(1, "meanwhile") })
+	scenario.Step("a volume of a good server comes and goes while an address without a server is tried", func() error { return s.roundTrip(1, "during") })
 	scenario.Step("the silent server is given up", given)
 }
 
@@ -56,7 +56,7 @@ func restarted(s *spec) {
 		})
 	}
 	scenario.Step("the server is killed", s.good.Kill)
-	scenario.Step("a volume of another server is mounted meanwhile", func() error { return s.roundTrip(1, "meanwhile") })
+	scenario.Step("a volume of another server is mounted while it is down", func() error { return s.roundTrip(1, "during") })
 	scenario.Step("the server is started again", func() error { return s.good.Start(s.ctx) })
 	for n := 1; n <= nodes; n++ {
 		scenario.Step(fmt.Sprintf("the pod on node %d goes on", n), func() error { return s.progress(s.nodes[n]) })
@@ -85,7 +85,7 @@ func silent(s *spec) {
 	})
 	scenario.Step("the server is frozen", s.good.Freeze)
 	unmounted := scenario.Background(func() error { return refuses(s.unpublish(1, "web", volume), "detached") })
-	scenario.Step("a volume of another server comes and goes while one of it is unmounted", func() error { return s.roundTrip(1, "meanwhile") })
+	scenario.Step("a volume of another server comes and goes while one of it is unmounted", func() error { return s.roundTrip(1, "during") })
 	scenario.Step("the unmount ends, and says what it did", unmounted)
 	scenario.Step("the next attempt finds all gone", func() error {
 		return errors.Join(s.unpublish(1, "web", volume), s.isGone(1, "web", "hung"))

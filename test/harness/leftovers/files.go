@@ -97,7 +97,7 @@ func removeFiles(ctx context.Context, folder string) error {
 	return filetree.RemoveTree(ctx, parent, filepath.Base(folder))
 }
 
-// walk finds the files of a type in a folder, which may change meanwhile.
+// walk finds the files of a type in a folder, which may change during the walk.
 func walk(root string, kind fs.FileMode) (paths []string, err error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type() == kind {

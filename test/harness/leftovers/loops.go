@@ -98,7 +98,7 @@ func allLoops() (loops []loop, err error) {
 	return loops, err
 }
 
-// isGone reports whether a device that is looked at was detached meanwhile: its file in
+// isGone reports whether a device that is looked at was detached after the listing: its file in
 // /sys, what that says, and the device go one after the other.
 func isGone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)

@@ -61,7 +61,7 @@ func checkFree(found *Disk, on *Instance, as AttachOptions) error {
 	}
 	for _, user := range found.Users {
 		if PathOf(user) == PathOf(on.SelfLink) {
-			return backend.NotReady.Errorf("disk %s was attached to instance %s, and was detached meanwhile: it is attached again", found.Path(), on.At.Name)
+			return backend.NotReady.Errorf("disk %s was attached to instance %s, and was detached during this call: it is attached again", found.Path(), on.At.Name)
 		}
 		if as.Mode == ReadWrite {
 			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.Path(), NameOf(user))

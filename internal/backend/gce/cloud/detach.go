@@ -48,7 +48,7 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 	})
 	switch known := ReasonOf(err); known {
 	case NotFound, invalid:
-		// The instance or the device may be gone meanwhile.
+		// The instance or the device may have gone since the read.
 		gone, unknown := isGone(ctx)
 		if gone || unknown != nil {
 			return unknown

@@ -65,7 +65,7 @@ func (l *Inspection) Run(ctx context.Context, root, dir tree.Dir) error {
 			"%d or more files and directories so far", l.Self, rounded(at.Position.Seen))
 	case errors.Is(err, tree.ErrChanging):
 		return backend.Unavailable.Errorf("the server makes user %d of root, so all is inspected before anything is removed, "+
-			"and files come and go meanwhile: end what writes to it: %w", l.Self, err)
+			"and files come and go during the inspection: end what writes to it: %w", l.Self, err)
 	}
 	return err
 }

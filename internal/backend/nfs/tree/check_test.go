@@ -21,9 +21,9 @@ import (
 // maxPlace is how large a place may be, written down: names of 255 bytes, 64 deep.
 const maxPlace = 32 << 10
 
-// inspectAll inspects a directory, one entry with each call, and each as another
-// process; between two it calls meanwhile. It returns how many entries were inspected.
-func inspectAll(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int64, error) {
+// inspectAll inspects a directory, one entry with each call, and each as another process;
+// between two it calls between. It returns how many entries were inspected.
+func inspectAll(t *testing.T, dir tree.Dir, self uint32, between func()) (int64, error) {
 	t.Helper()
 	const most = 100_000
 	written := []byte("{}")
@@ -40,8 +40,8 @@ func inspectAll(t *testing.T, dir tree.Dir, self uint32, meanwhile func()) (int6
 		if written, err = json.Marshal(at); len(written) > maxPlace || err != nil {
 			t.Fatalf("a place of %d bytes, %v", len(written), err)
 		}
-		if meanwhile != nil {
-			meanwhile()
+		if between != nil {
+			between()
 		}
 	}
 	t.Fatalf("there is no end: %s", written)
@@ -146,7 +146,7 @@ func makeDeep(ctx context.Context, dir tree.Dir, name string, levels int) error 
 	return makeDeep(ctx, next, name, levels-1)
 }
 
-func TestAnInspectionEndsWhateverChangesMeanwhile(t *testing.T) {
+func TestAnInspectionEndsWhateverChangesWhileItRuns(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		volume := filepath.Join(folder, "volume")
 		for i := range 100 {

@@ -54,7 +54,7 @@ func (r *Report) checkImage(dir *os.File, volume layout.Volume, at *Snapshot) er
 func (r *Report) checkMount(point mount.Point, loop *loopdev.Loop) error {
 	dir, err := os.OpenFile(point.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // It was unmounted meanwhile.
+		return nil // It was unmounted after the mount table was read.
 	}
 	if err != nil {
 		return fmt.Errorf("inspecting the file system of the volume: %w", err)

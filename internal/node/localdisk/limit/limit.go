@@ -58,8 +58,8 @@ func SetOnDraft(folder, dir *os.File, volume layout.Volume) error {
 	return quota.Begin(dir, volume.Name, quota.Limits{Bytes: volume.Bytes + copyMargin})
 }
 
-// copyMargin is what a directory may have beyond its limit while it is filled: a copy has hard
-// links in a directory of their own, and xfs needs room to share blocks.
+// copyMargin is what a directory may have beyond its limit while it is filled. A copy has hard links
+// in a directory of their own, and xfs needs room to share blocks.
 const copyMargin = 64 << 20
 
 // copySlack is how much larger than its limit a directory may be once it is filled: names that were

@@ -53,11 +53,11 @@ func (f Folder) Check(path string) error {
 // Empty removes all that a directory holds, for ever, and leaves the directory. It
 // follows no symlink and crosses into no mount.
 //
-// It first moves all into a directory of this attempt, and removes it there. An attempt that
-// finishes removes the directories of all other attempts, and the kernel moves nothing into a
-// removed directory. So a late attempt, of an agent that seemed dead, can't remove what the next
-// claim has written: its directory was made before its confirmation, and so before any later
-// attempt was confirmed.
+// It first moves all into a directory of this attempt, and removes it there. An attempt that finishes
+// removes the directories of all other attempts, and the kernel moves nothing into a removed
+// directory. So a late attempt, of an agent that seemed dead, can't remove what the next claim has
+// written. Its directory was made before its confirmation, and so before any later attempt was
+// confirmed.
 //
 // At the end of the slice it is filetree.ErrUnfinished: Continue removes the rest of what was moved.
 func (f Folder) Empty(ctx context.Context, path, attempt string, confirm func(context.Context) error) error {

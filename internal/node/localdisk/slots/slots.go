@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// slotsOfFolder is how many volumes of a folder are worked on at once: most of the time a
-// reconcile waits for the API server, or for the disk to write.
+// slotsOfFolder is how many volumes of a folder are worked on at once. Most of the time a reconcile
+// waits for the API server, or for the disk to write.
 const slotsOfFolder = 16
 
 // slotsForLong is how many of the slots of a folder long work may have.

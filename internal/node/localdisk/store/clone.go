@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 )
 
-// copySource fills a draft with the content of its source, which isn't removed meanwhile.
+// copySource fills a draft with the content of its source, which isn't removed during the copy.
 func (s *Store) copySource(ctx context.Context, begun *draft, volume layout.Volume) error {
 	source := *volume.Source
 	end, err := s.copies.begin(source.Directory(), func() error { return s.checkSource(source) })
@@ -102,7 +102,7 @@ func (s *Store) copyImage(ctx context.Context, to *os.File, volume layout.Volume
 	return extend(to, volume)
 }
 
-// copyUnused copies an image that has no loop device, and is reserved meanwhile.
+// copyUnused copies an image that has no loop device, and is reserved during the copy.
 func copyUnused(ctx context.Context, to, from *os.File, volume layout.Volume) error {
 	err := duplicate.Share(to, from)
 	if !errors.Is(err, duplicate.ErrCannotShare) {

@@ -12,9 +12,9 @@ import (
 // and must leave slots to other volumes.
 const concurrentCopies = 2
 
-// copies are the volumes that are being copied, by their directories: they are neither removed
-// nor published to pods meanwhile. No record is needed: a copy ends with its process. No method
-// holds mu while it waits for a disk. Its zero value is usable.
+// copies are the volumes that are being copied, by their directories: they are neither removed nor published to pods
+// during the copy. No record is needed: a copy ends with its process. No method holds mu while it waits for a disk. Its
+// zero value is usable.
 type copies struct {
 	mu sync.Mutex
 	of map[string]int

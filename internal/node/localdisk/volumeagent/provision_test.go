@@ -261,7 +261,7 @@ var _ = Describe("Two volumes at once", func() {
 		path := n.disk("fast", 150<<20)
 		first, done := n.volume(ctx, at(path)), make(chan struct{})
 		var second *stowagev1alpha1.NodeVolume
-		seen := &lateClient{Client: admin, meanwhile: func() {
+		seen := &lateClient{Client: admin, afterList: func() {
 			second = n.volume(ctx, at(path))
 			go func() {
 				defer GinkgoRecover()
@@ -323,13 +323,13 @@ func (c *staleClient) Get(_ context.Context, _ client.ObjectKey, object client.O
 type lateClient struct {
 	client.Client
 	asked     atomic.Bool
-	meanwhile func()
+	afterList func()
 }
 
 func (c *lateClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	err := c.Client.List(ctx, list, options...)
 	if !c.asked.Swap(true) {
-		c.meanwhile()
+		c.afterList()
 	}
 	return err
 }

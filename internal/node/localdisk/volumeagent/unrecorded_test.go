@@ -118,7 +118,7 @@ var _ = Describe("A volume without its NodeVolume", func() {
 	It("isn't found while it is removed, though the folder was read before", func(ctx context.Context) {
 		volume := n.made(ctx)
 		reclaim(ctx, volume)
-		removing := &removedMeanwhile{Client: admin, after: 1, remove: func() { n.pass(ctx, volume) }}
+		removing := &removedDuringList{Client: admin, after: 1, remove: func() { n.pass(ctx, volume) }}
 		n.disks = diskagent.NewReconciler(n.options(removing))
 		Expect(n.inspected(ctx).Status.Unrecorded.Count).To(BeZero())
 		Expect(read(ctx, volume)).To(BeNil())
@@ -195,15 +195,15 @@ var _ = Describe("A volume without its NodeVolume", func() {
 	})
 })
 
-// removedMeanwhile has something removed before it lists NodeVolumes for the second
+// removedDuringList has something removed before it lists NodeVolumes for the second
 // time: a pass lists them once for the room of the disk.
-type removedMeanwhile struct {
+type removedDuringList struct {
 	client.Client
 	after  int
 	remove func()
 }
 
-func (c *removedMeanwhile) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+func (c *removedDuringList) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if _, volumes := list.(*stowagev1alpha1.NodeVolumeList); volumes {
 		if c.after == 0 {
 			c.remove()

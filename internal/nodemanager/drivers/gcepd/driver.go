@@ -98,7 +98,7 @@ func (s *Driver) Watch(ctx context.Context, report func()) error {
 
 // InUse lists the disks that have a record: none of them may be detached.
 func (s *Driver) InUse() ([]corev1.UniqueVolumeName, error) {
-	// The previous layout first: a disk that Adopt moves meanwhile gets its new record before it
+	// The previous layout first: a disk that Adopt moves during the call gets its new record before it
 	// loses the old one.
 	earlier, err := foldersIn(s.Earlier)
 	if err != nil {

@@ -2,9 +2,9 @@
 // calls it for a kubelet. On a node without one, the volume type for csi volumes does. The volume
 // type for nfs volumes, which have no driver, uses the same steps: see Shares.
 //
-// Stage mounts a directory at the staging path, and Publish binds that for each pod. The driver
-// makes and removes nothing on a server. remote.Calls makes every call that waits for a server,
-// and each has a deadline: a server that hangs delays only its own volumes, and not for ever.
+// Stage mounts a directory at the staging path, and Publish binds that for each pod. The driver makes
+// and removes nothing on a server. The type remote.Calls makes every call that waits for a server,
+// and each has a deadline. So a server that hangs delays only its own volumes, and not for ever.
 package nfs
 
 import (

@@ -6,10 +6,10 @@
 //	..data -> ..2026_01_02_15_04_05.123456
 //	name -> ..data/name            for each name at the top of the volume
 //
-// Names that begin with ".." are its own; of the others, it removes only those that it made.
-// Whatever a pod does to the directory meanwhile, nothing outside of it is read, written or
-// removed: all work is done below the open directory, and no symlink is trusted. A write that is
-// interrupted anywhere is finished, or undone, by the next one.
+// Names that begin with ".." are its own; of the others, it removes only those that it made. Whatever
+// a pod does to the directory during a write, nothing outside of it is read, written or removed. All
+// work is done below the open directory, and no symlink is trusted. A write that is interrupted
+// anywhere is finished, or undone, by the next one.
 package atomicdir
 
 import (

@@ -104,7 +104,7 @@ func TestWhatAPodSwapsWhileItIsWrittenNeverLeadsOut(t *testing.T) {
 	}()
 	writes := 0
 	for attacked := true; attacked; {
-		// Most fail, as their files are removed meanwhile.
+		// Most fail, as their files are removed at the same time.
 		if atomicdir.Write(t.Context(), v.root, before(), nil) == nil {
 			writes++
 		}

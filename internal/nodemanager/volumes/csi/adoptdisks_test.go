@@ -95,7 +95,7 @@ func TestADiskOfTheLayoutBeforeIsTakenOverWhilePodsUseIt(t *testing.T) {
 }
 
 //proves:csi/upgrade
-func TestADiskOfTheLayoutBeforeGoesWithPodsThatWentMeanwhile(t *testing.T) {
+func TestADiskOfTheLayoutBeforeGoesWithPodsThatWentWhileNoAgentRan(t *testing.T) {
 	eachUpgradedDisk(t, func(n *diskNode, spec volumes.Spec) {
 		n.unpublish("first", spec)
 		n.idOf("second", spec)

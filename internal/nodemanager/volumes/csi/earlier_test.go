@@ -79,7 +79,7 @@ func TestWhatTheLayoutBeforeMountedIsTakenOverWhilePodsUseIt(t *testing.T) {
 }
 
 //proves:csi/upgrade
-func TestWhatTheLayoutBeforeMountedGoesWithPodsThatWentMeanwhile(t *testing.T) {
+func TestWhatTheLayoutBeforeMountedGoesWithPodsThatWentWhileNoAgentRan(t *testing.T) {
 	eachEarlierKind(t, func(t *testing.T, kind string) {
 		n, spec := upgraded(t, kind, "first", "second")
 		n.unpublish(t, "first", spec)

@@ -60,8 +60,8 @@ func makeAt(path string, kind corev1.HostPathType) (*os.File, error) {
 	}
 }
 
-// makeDir makes a directory and its parents, each in the opened parent: a change of the path
-// meanwhile leads nowhere else.
+// makeDir makes a directory and its parents, each in the opened parent: a change of the path during the call leads
+// nowhere else.
 func makeDir(path string) (*os.File, error) {
 	parent, err := safepath.OpenHost(filepath.Dir(path))
 	if errors.Is(err, os.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package inlinenfs serves inline volumes of Stowage's nfs driver, which pods have without a claim:
-// a folder of the pod's own on the share of a StorageBackend, for the lifetime of the pod.
+// Package inlinenfs serves inline volumes of Stowage's nfs driver, which pods have without a claim.
+// Each is a folder of the pod's own on the share of a StorageBackend, for the lifetime of the pod.
 //
 // The StorageBackend has the share, its mount options and the owner of the folder; the pod has no
 // say in these. All of it is recorded on the node before the folder is made, and from then on the
