@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
@@ -72,10 +73,22 @@ func (Plugin) CanHandle(spec volumes.Spec) bool {
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 
-// IsPublished implements volumes.Plugin. It reads the mount table alone: a stat of the mount would
-// wait for the server.
+// IsPublished implements volumes.Plugin. It reads the mount table and names: a stat of the mount
+// would wait for the server. A share that was unmounted by hand where it is staged must be staged
+// again: the next pod would get a mount of its own.
 func (p Plugin) IsPublished(table mount.Table, _ volumes.Spec, dir string) (bool, error) {
-	return table.IsMountPoint(p.Path(dir)), nil
+	if !table.IsMountPoint(p.Path(dir)) {
+		return false, nil
+	}
+	names, err := namesIn(dir)
+	if err != nil {
+		return false, err
+	}
+	// A share whose options changed has two.
+	return slices.ContainsFunc(names, func(name string) bool {
+		key, is := strings.CutPrefix(name, stagePrefix)
+		return is && table.IsMountPoint(p.stagingOf(key))
+	}), nil
 }
 
 // Publish implements volumes.Plugin.
@@ -138,13 +151,17 @@ func (p Plugin) unstage(ctx context.Context, key string) error {
 
 // has reports whether a share has a mount point. It reads names only: a server may hang.
 func (p Plugin) has(key string) (bool, error) {
-	folder, err := os.Open(p.folder)
+	names, err := namesIn(p.folder)
+	return slices.Contains(names, key), err
+}
+
+func namesIn(dir string) ([]string, error) {
+	folder, err := os.Open(dir)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer folder.Close()
-	names, err := folder.Readdirnames(-1)
-	return slices.Contains(names, key), err
+	return folder.Readdirnames(-1)
 }
 
 func (p Plugin) stagingOf(key string) string { return filepath.Join(p.folder, key) }
