@@ -135,7 +135,7 @@ var _ = Describe("The writes of a bind", func() {
 		}
 	})
 
-	It("keep the conditions that others wrote meanwhile", func(ctx SpecContext) {
+	It("keep the conditions that others wrote since", func(ctx SpecContext) {
 		resizing := corev1.PersistentVolumeClaimCondition{Type: "Resizing", Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now())}
 		theirs := claim.DeepCopy()
 		theirs.Status.Conditions = append(theirs.Status.Conditions, resizing)

@@ -112,7 +112,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		Expect(claim.Annotations).To(HaveKeyWithValue(step.AnnSelectedNode, "node-1"))
 	})
 
-	It("keeps the node that the scheduler chose meanwhile", func() {
+	It("keeps the node that the scheduler chose since", func() {
 		w, storage, claim := newCrowdedWorld(backend.Exhausted)
 		w.create(claim)
 		_ = w.round()

@@ -51,7 +51,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		Expect(empty.Spec.ClaimRef).To(BeNil())
 	})
 
-	It("gets what was begun for it, although the other went meanwhile", func() {
+	It("gets what was begun for it, although the other went in between", func() {
 		w := newWorldIn(newMemory())
 		source, claim := w.boundClaim(), copyOf("data")
 		w.create(claim)

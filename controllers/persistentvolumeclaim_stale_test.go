@@ -85,7 +85,7 @@ var _ = Describe("Nothing is left behind", func() {
 		Expect(second.Len()).To(Equal(1))
 	})
 
-	It("by a backend that takes its time to remove, and nothing is made again meanwhile", func() {
+	It("by a backend that takes its time to remove, and nothing is made again before that", func() {
 		w := newWorld(reconciler.ClusterScope)
 		slow := &slowStorage{Backend: w.storage}
 		w.serve(byName{"disks": slow})

@@ -163,7 +163,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	It("has what was made for it removed when it was bound to another volume meanwhile", func() {
+	It("has what was made for it removed when it was bound to another volume at the same time", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))

@@ -103,10 +103,10 @@ var _ = Describe("An audit of more than one call can list", func() {
 	})
 
 	DescribeTable("begins again",
-		func(meanwhile func(w *world)) {
+		func(inBetween func(w *world)) {
 			w, pages := paged(5)
 			w.auditOn()
-			meanwhile(w)
+			inBetween(w)
 			pages.requested = nil
 			w.serve(byName{"disks": pages})
 

@@ -51,7 +51,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		Entry("because it is in volumesAttached", markedAttached),
 	)
 
-	It("is detached though a pod came back to its node meanwhile, and waits for that: the node lists what it waits for", func() {
+	It("is detached though a pod came back to its node at the same time, and waits for that: the node lists what it waits for", func() {
 		w, attachment, pv := attached()
 		w.create(Pod("back", "node-1", pv.Spec.ClaimRef.Name))
 		updateNode(w, firstNode(w), together(using(pv), readyFor(2*time.Hour)))
@@ -64,9 +64,9 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	DescribeTable("stays while a node that has long been Ready uses the volume, though it is not in volumesAttached any more: force began that and was interrupted",
-		func(meanwhile func(*world, *corev1.PersistentVolume), changes ...func(*corev1.Node)) {
+		func(inBetween func(*world, *corev1.PersistentVolume), changes ...func(*corev1.Node)) {
 			w, attachment, pv := attached()
-			meanwhile(w, pv)
+			inBetween(w, pv)
 			updateNode(w, firstNode(w), together(append(changes, using(pv), readyFor(2*time.Hour))...))
 			w.delete(attachment)
 

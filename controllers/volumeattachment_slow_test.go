@@ -35,7 +35,7 @@ func eventuallyDetached(w *world, attachment *storagev1.VolumeAttachment, pv *co
 }
 
 var _ = Describe("A detach that takes the cloud its time", func() {
-	It("ends though a pod came back meanwhile to a node that has just become Ready: its answer comes before a new decision", func() {
+	It("ends though a pod came back in between to a node that has just become Ready: its answer comes before a new decision", func() {
 		w, attachment, pv := attached()
 		node := firstNode(w)
 		updateNode(w, node, readyFor(30*time.Second))
@@ -50,7 +50,7 @@ var _ = Describe("A detach that takes the cloud its time", func() {
 		Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring("FailedDetachVolume")))
 	})
 
-	It("ends though its node, which it was forced from by the taint, became Ready meanwhile: Never, and the node lists the volume", func() {
+	It("ends though its node, which it was forced from by the taint, became Ready in between: Never, and the node lists the volume", func() {
 		w, attachment, pv := attached(forcing("Never"))
 		node := firstNode(w)
 		updateNode(w, node, together(using(pv), silentFor(w, time.Hour), outOfService))

@@ -47,8 +47,8 @@ func newAttacher(deps reconciler.Dependencies, backends backends, report *report
 //	attach
 //	set status.attached
 //
-// After a crash before the last write, the call is repeated. If the attachment is deleted
-// meanwhile, what may be attached is detached.
+// After a crash before the last write, the call is repeated. If the attachment was deleted
+// since, what may be attached is detached.
 func (r *attacher) attach(ctx context.Context, attachment *storagev1.VolumeAttachment) (ctrl.Result, error) {
 	switch {
 	case !backend.NeedsAttach(attachment.Spec.Attacher):

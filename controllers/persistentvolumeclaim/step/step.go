@@ -29,7 +29,7 @@ type Wait struct {
 	Event string
 	// Warning events need action by a person.
 	Warning bool
-	// Phase of the claim meanwhile. Empty: Pending.
+	// Phase of the claim while it waits. Empty: Pending.
 	Phase corev1.PersistentVolumeClaimPhase
 	// After is when to reconcile again. Zero: when something changes.
 	After time.Duration

@@ -26,7 +26,7 @@ import (
 //
 // It detaches nothing itself. It creates a VolumeAttachment; the reconciler of
 // VolumeAttachments deletes it and then detaches the volume like any other. If a pod needs the
-// volume there meanwhile, its attachment has the same name and cannot be created. So no volume
+// volume there before that, its attachment has the same name and cannot be created. So no volume
 // is detached that was just requested.
 func (r *Comparer) detachDangling(ctx context.Context, object *stowagev1alpha1.StorageBackend, listed []backend.Attached) error {
 	dangling, err := r.dangling(ctx, object, listed)

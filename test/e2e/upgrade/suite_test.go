@@ -74,7 +74,7 @@ var _ = Describe("Volumes of pods that run while their node is upgraded", Ordere
 	It("are mounted by the earlier agent", checks(mountedEarlier))
 	It("stay while the manager is replaced, and while the node has no agent", checks(betweenAgents))
 	//proves:csi/upgrade
-	It("are taken over by the new agent, but for those whose pods went meanwhile", checks(takenOver))
+	It("are taken over by the new agent, but for those whose pods went in between", checks(takenOver))
 	//proves:csi/upgrade
 	It("are shared with new pods, and with containers that start again", checks(usedOn))
 	It("of nodes' disks have new objects, and the earlier ones can be removed", checks(renamed))

@@ -174,7 +174,7 @@ func (s *spec) mountsOfPods() (map[string]int, error) {
 // takenOver: the new agent starts where the earlier one was.
 func takenOver(s *spec) {
 	scenario.Step("the new agent starts", func() error { return s.stowage.StartAgent(s.ctx, s.node.Name) })
-	scenario.Step("the pod that was deleted meanwhile goes, with its mounts", func() error {
+	scenario.Step("the pod that was deleted in between goes, with its mounts", func() error {
 		if err := s.stowage.AwaitGone(s.ctx, s.leaving.Pod); err != nil {
 			return err
 		}
