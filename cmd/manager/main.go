@@ -98,7 +98,7 @@ func run(options options) error {
 	if err != nil {
 		return err
 	}
-	if err := program.ServeBuildInfo(metrics.Registry); err != nil {
+	if err := program.ServeMetrics(metrics.Registry); err != nil {
 		return err
 	}
 	ctx := ctrl.SetupSignalHandler()

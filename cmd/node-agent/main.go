@@ -61,7 +61,7 @@ func run(ctx context.Context, options *options) error {
 	}
 	mgr, err := newManager(options)
 	if err == nil {
-		err = program.ServeBuildInfo(metrics.Registry)
+		err = program.ServeMetrics(metrics.Registry)
 	}
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package effect writes one INFO line to the log for each effect: what was bound, attached,
-// mounted, and so on. All lines of manager and node agent have the same messages and keys.
+// Package effect counts each effect, and writes one INFO line about it to the log: what was bound,
+// attached, mounted, and so on. All lines of manager and node agent have the same messages and keys.
 //
 // Code that has an effect calls Log once it is written. Effects that also have an event are
 // logged by package event. Reported logs the errors of a reconciler when they change. This
@@ -86,6 +86,7 @@ func LogAttachmentDeleted(ctx context.Context, attachment *storagev1.VolumeAttac
 
 // LogValues is Log for keys and values that About returned, or the caller made.
 func LogValues(ctx context.Context, what string, began time.Time, values []any) {
+	Count(what, began)
 	logr.FromContextOrDiscard(ctx).Info(what, append(values, Since(began)...)...)
 }
 

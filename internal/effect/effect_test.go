@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,5 +105,34 @@ func TestAnErrorIsRepeatedUntilItChangesOrItsObjectIsReconciled(t *testing.T) {
 		if errors.Is(err, reconcile.TerminalError(nil)) != errors.Is(step.err, terminal) {
 			t.Errorf("step %d: the controller would take it for another kind", i)
 		}
+	}
+}
+
+func TestAnEffectIsCountedWithItsDurationIfThatIsKnown(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	if err := effect.Serve(registry); err != nil {
+		t.Fatal(err)
+	}
+	effect.Count("tested", time.Time{})
+	effect.Log(t.Context(), "tested", time.Now().Add(-time.Hour))
+	effect.Count("tested", time.Now().Add(time.Hour))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]*dto.Metric{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if metric.GetLabel()[0].GetValue() == "tested" {
+				found[family.GetName()] = metric
+			}
+		}
+	}
+	if count := found["stowage_effects_total"].GetCounter().GetValue(); count != 3 {
+		t.Errorf("%f effects are counted", count)
+	}
+	took := found["stowage_effect_seconds"].GetHistogram()
+	if took.GetSampleCount() != 2 || took.GetSampleSum() < 3600 || took.GetSampleSum() > 3700 {
+		t.Errorf("the durations are %v", took)
 	}
 }

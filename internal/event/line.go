@@ -71,6 +71,7 @@ func (l logged) Eventf(regarding, related runtime.Object, kind, reason, action, 
 	log, what := l.log, effects[reason]
 	switch {
 	case what != "":
+		effect.Count(what, l.began)
 	case kind == corev1.EventTypeWarning:
 		what = effect.Warning
 	default:

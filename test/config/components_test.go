@@ -70,7 +70,7 @@ var _ = Describe("a component", func() {
 			}
 		}
 	},
-		Entry(nil, "metrics-certificates"), Entry(nil, "network-policy"), Entry(nil, "openshift"),
+		Entry(nil, "grafana"), Entry(nil, "metrics-certificates"), Entry(nil, "network-policy"), Entry(nil, "openshift"),
 		Entry(nil, "priority-quota"), Entry(nil, "prometheus"),
 	)
 
@@ -90,7 +90,18 @@ var _ = Describe("a component", func() {
 			Expect(secret.Annotations[corev1.ServiceAccountNameKey]).To(Equal(binding.Subjects[0].Name))
 			Expect(binding.RoleRef.Name).To(Equal("stowage-metrics-reader"))
 		}
-		apply(ctx, slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetKind() == "PodMonitor" }))
+		Expect(raw(objects, "PrometheusRule", "stowage")).NotTo(BeNil())
+		apply(ctx, slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+			return object.GroupVersionKind().Group == "monitoring.coreos.com"
+		}))
+	})
+
+	It("brings the dashboard as a ConfigMap that Grafana's sidecar finds", func(ctx SpecContext) {
+		objects := withComponent(ctx, "grafana")
+		dashboard := found[corev1.ConfigMap](objects, "ConfigMap", "stowage-dashboard")
+		Expect(dashboard.Labels).To(HaveKeyWithValue("grafana_dashboard", "1"))
+		Expect(dashboard.Data["stowage.json"]).To(ContainSubstring("stowage_backend_ready"))
+		apply(ctx, objects)
 	})
 
 	It("lets only namespaces that are marked for it read the manager's metrics", func(ctx SpecContext) {

@@ -97,7 +97,7 @@ func served(t *testing.T) (manager, agent []family) {
 	_, err = waiting.New(ofManager, clock.RealClock{})
 	must(err)
 	must(statemetrics.Register(ofManager, nil, reclaim.UndeletableUntil))
-	must(program.ServeBuildInfo(ofManager))
+	must(program.ServeMetrics(ofManager))
 
 	_, err = nodemetrics.New(ofAgent, mount.Kernel{})
 	must(err)
@@ -105,7 +105,7 @@ func served(t *testing.T) (manager, agent []family) {
 	must(err)
 	must(diskagent.NewMetrics().Register(ofAgent))
 	must(usage.NewMetrics().Register(ofAgent))
-	must(program.ServeBuildInfo(ofAgent))
+	must(program.ServeMetrics(ofAgent))
 	return ofManager.families, ofAgent.families
 }
 
