@@ -39,6 +39,10 @@ In another terminal:
   kubectl wait pod/disk-writer --for=condition=stowage.dev/VolumesReady
   kubectl get pvc,pv,volumeattachment && ls -l %s
 
+  # backends, room, and what waits and why, until Ctrl-C; the chain from a pod to its bytes
+  kubectl stowage status --watch
+  kubectl stowage explain pod writer
+
 Ctrl-C unmounts and stops everything. What happens from now on:
 
 `
@@ -46,13 +50,14 @@ Ctrl-C unmounts and stops everything. What happens from now on:
 func printBanner(c *cluster.Cluster) {
 	folder := c.Folder
 	kubectl, _ := apiserver.Binary("kubectl") // it was used already
+	built, _ := os.Executable()               // kubectl stowage is built beside it
 	fmt.Printf(banner,
 		c.Manager.PID(), near(c.Manager.LogFile),
 		c.Agent.PID(), near(c.Agent.LogFile),
 		c.Config.Host, near(folder.Log("control-plane")),
 		c.Cloud.PID(), near(c.Cloud.LogFile), c.CloudEndpoint,
 		near(folder.Disks()),
-		quoted(folder.Kubeconfig(cluster.AdminUser)), quoted(filepath.Dir(kubectl)),
+		quoted(folder.Kubeconfig(cluster.AdminUser)), quoted(filepath.Dir(kubectl)+":"+filepath.Dir(built)),
 		quoted(filepath.Join(samplesDir(c), "local_claim.yaml")),
 		lookInside(folder.AgentRoot(cluster.NodeName)),
 		quoted(filepath.Join(samplesDir(c), "cloud_claim.yaml")), quoted(folder.Devices(cluster.NodeName)))
