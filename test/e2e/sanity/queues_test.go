@@ -42,7 +42,7 @@ func (s *testbed) runOn(ctx context.Context, about Subject, inGuest bool, got *O
 	}
 	plan.Kubeconfig = uml.MachineDir + plan.Kubeconfig
 	plan.KubeletDir, plan.Folder, plan.Log = kubeletDir(guestRoot), filepath.Join(guestRoot, "suites"), "/run/logs/suite-"+about.Name+".log"
-	return s.guest.Call(ctx, "Host.Run", plan, got)
+	return s.guest.CallWithin(ctx, sanityTime+callMargin, "Host.Run", plan, got)
 }
 
 // nothingMounted: neither host has anything mounted in the kubelet's folder, and none of
