@@ -73,7 +73,7 @@ func (w *world) podOfDocs(ctx context.Context) *corev1.Pod {
 func (w *world) runDocs(ctx context.Context, pod *corev1.Pod) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	Expect(os.Symlink(absolute(filepath.Join(repository, "hack")), filepath.Join(dir, "hack"))).To(Succeed())
+	Expect(os.Symlink(absolute(filepath.Join(repository, "docs")), filepath.Join(dir, "docs"))).To(Succeed())
 	makeRoot(filepath.Join(dir, "root"))
 	script := strings.ReplaceAll(docs("sh"), "/var/lib/stowage-agent", w.root)
 	command := exec.CommandContext(ctx, "bash", "-ec", "kubectl() { echo "+string(pod.UID)+"; }\n"+script)

@@ -42,6 +42,7 @@ var _ = Describe("kubectl stowage undelete, with the whole manager running", Ord
 		Eventually(func(g Gomega) {
 			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(pv), pv)).To(Succeed())
 			g.Expect(pv.Status.Phase).To(Equal(corev1.VolumeReleased))
+			g.Expect(pv.Status.Reason).To(HavePrefix("UndeletableUntil"))
 		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
 	})
 
@@ -68,5 +69,9 @@ var _ = Describe("kubectl stowage undelete, with the whole manager running", Ord
 		Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimDelete))
 		Expect(pv.Annotations).NotTo(HaveKey(undelete.PolicyAnnotation))
 		Expect(storage.Has(pv.Name)).To(BeTrue())
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(pv), pv)).To(Succeed())
+			g.Expect(pv.Status.Reason).To(BeEmpty())
+		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
 	})
 })

@@ -88,7 +88,10 @@ var _ = Describe("With the whole manager running, while pods come and go", Order
 
 		Expect(users.Delete(ctx, node)).To(Succeed())
 
-		eventuallyWaits(ctx, claim, "WaitForFirstConsumer")
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+			g.Expect(claim.Annotations).NotTo(HaveKey(volume.AnnSelectedNode))
+		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
 	})
 })
 

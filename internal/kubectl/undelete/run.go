@@ -37,8 +37,24 @@ type undeletion struct {
 	dryRun  bool
 }
 
-// run gives the data of a volume back.
-func (u *undeletion) run(ctx context.Context, name string) (*Result, error) {
+// errChanged says that another component wrote the object at the same time.
+var errChanged = errors.New("the object changed at the same time: run the command again")
+
+// attempts is how often a run begins again on its own. The manager writes a volume's status when
+// its undelete window begins.
+const attempts = 5
+
+// run gives the data of a volume back. Each step first asks whether it is done.
+func (u *undeletion) run(ctx context.Context, name string) (result *Result, err error) {
+	for range attempts {
+		if result, err = u.runOnce(ctx, name); !errors.Is(err, errChanged) {
+			break
+		}
+	}
+	return result, err
+}
+
+func (u *undeletion) runOnce(ctx context.Context, name string) (*Result, error) {
 	pv := &corev1.PersistentVolume{}
 	if err := u.client.Get(ctx, client.ObjectKey{Name: name}, pv); err != nil {
 		return nil, explained(err, "reading PersistentVolume %s (kubectl stowage list --retained has the names)", name)
@@ -170,7 +186,7 @@ func (u *undeletion) patch(ctx context.Context, pv *corev1.PersistentVolume, cha
 func explained(err error, format string, arguments ...any) error {
 	switch {
 	case apierrors.IsConflict(err):
-		err = errors.New("the object changed at the same time: run the command again")
+		err = errChanged
 	case apierrors.IsForbidden(err):
 		err = fmt.Errorf("%w: ask an administrator to run the command", err)
 	}

@@ -75,12 +75,17 @@ func (n *namespace) onlyManagersOf(overlay string) error {
 
 // forgetStandalone removes what applying config/default leaves of config/standalone.
 func (n *namespace) forgetStandalone() error {
-	folder := filepath.Join(apiserver.Repository(), "config", "rbac", "pod-source")
-	all, err := kube.Run(n.ctx, "", filepath.Join(apiserver.Repository(), "bin", "kustomize"), "build", folder)
-	if err == nil {
-		_, err = n.cluster.Kubectl(n.ctx, all, "delete", "--filename=-")
+	for _, left := range []string{"pod-source", "cluster-scope"} {
+		folder := filepath.Join(apiserver.Repository(), "config", "rbac", left)
+		all, err := kube.Run(n.ctx, "", filepath.Join(apiserver.Repository(), "bin", "kustomize"), "build", folder)
+		if err == nil {
+			_, err = n.cluster.Kubectl(n.ctx, all, "delete", "--filename=-")
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // watched are writers on both guests, with a monitor of all claims, volumes, attachments
