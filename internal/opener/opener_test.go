@@ -31,8 +31,9 @@ func TestAnOpenedBackendIsCalledThroughTheQueueAndMeasured(t *testing.T) {
 	if inner.Len() != 1 {
 		t.Errorf("the backend holds %d volumes, not 1", inner.Len())
 	}
-	if metrics, err := registry.Gather(); err != nil || len(metrics) != 1 {
-		t.Errorf("%d metrics are gathered, not 1: %v", len(metrics), err)
+	// The call, its time in the queue, and the calls that wait.
+	if metrics, err := registry.Gather(); err != nil || len(metrics) != 3 {
+		t.Errorf("%d metrics are gathered, not 3: %v", len(metrics), err)
 	}
 	if _, is := backend.As[backend.Prober](opened); !is {
 		t.Error("the opened backend is no Prober any more")
