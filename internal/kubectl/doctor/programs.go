@@ -149,7 +149,7 @@ func agents(o *objects) []Check {
 func rights(o *objects) []Check {
 	switch {
 	case o.unasked != "":
-		return []Check{{Subject: "rights", Result: Unknown, Says: "the rights of the manager and the agents can't be asked: " + o.unasked, Do: "run the command as a user who may create subjectaccessreviews"}}
+		return []Check{{Subject: "rights", Result: Unknown, Says: "the API server did not say what manager and agents may do: " + o.unasked, Do: "run the command as a user who may create subjectaccessreviews"}}
 	case len(o.denied) > 0:
 		return []Check{{Subject: "rights", Result: Failed, Says: "missing: " + strings.Join(o.denied, "; "), Do: "apply config/rbac of the installed version again"}}
 	case o.asked == 0:
