@@ -58,7 +58,7 @@ func started(ctx SpecContext, scope string) *gexec.Session {
 	output, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
 	log := gbytes.NewBuffer()
-	session, err := gexec.Start(exec.CommandContext(ctx, program, "--scope="+scope, "--kubeconfig="+kubeconfig, "--leader-elect=false",
+	session, err := gexec.Start(exec.CommandContext(ctx, program, "--scope="+scope, "-v=1", "--kubeconfig="+kubeconfig, "--leader-elect=false",
 		"--leader-election-namespace=stowage-system", "--metrics-bind-address=0", "--health-probe-bind-address=0"), log, log)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { session.Kill().Wait(settled) })
