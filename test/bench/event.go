@@ -123,10 +123,7 @@ func (b *testbed) use(node int, volumes []int) error {
 		return fmt.Errorf("setting volumesAttached of a node: %w", err)
 	}
 	pod := fixture.Pod(fmt.Sprintf("pod-%05d-%05d", node, volumes[0]), nodeName(node), claims...)
-	if err := b.client.Create(b.ctx, pod); err != nil {
-		return fmt.Errorf("creating a pod: %w", err)
-	}
-	return nil
+	return b.client.Create(b.ctx, pod)
 }
 
 // eventCost starts the manager in a cluster, waits until it is done with what is
@@ -189,12 +186,9 @@ func (b *testbed) podComesAndGoes(running processes) error {
 		return fmt.Errorf("waiting for a volume to be attached: %w", err)
 	}
 	if err := b.client.Delete(b.ctx, pod, client.GracePeriodSeconds(0)); err != nil {
-		return fmt.Errorf("deleting a pod: %w", err)
+		return err
 	}
-	if err := b.awaitAttachment(running, name, func(found bool, _ bool) bool { return !found }); err != nil {
-		return fmt.Errorf("waiting for a volume to be detached: %w", err)
-	}
-	return nil
+	return b.awaitAttachment(running, name, func(found bool, _ bool) bool { return !found })
 }
 
 func (b *testbed) awaitAttachment(running processes, name client.ObjectKey, is func(found, attached bool) bool) error {

@@ -103,12 +103,15 @@ func run(ctx context.Context, arguments []string) error {
 		}
 	}
 	o := parseOptions()
+	var chosen []benchmark
 	for _, name := range o.benchmarks {
-		if _, err := named(benchmarks, "benchmark", name); err != nil {
+		one, err := named(benchmarks, "benchmark", name)
+		if err != nil {
 			return err
 		}
+		chosen = append(chosen, one)
 	}
-	return bench(ctx, o)
+	return bench(ctx, o, chosen)
 }
 
 func parseOptions() options {
@@ -133,14 +136,19 @@ func parseOptions() options {
 
 // bench runs what the options name. What was measured before an error, or before Ctrl-C,
 // is still reported.
-func bench(ctx context.Context, o options) (err error) {
+func bench(ctx context.Context, o options, chosen []benchmark) (err error) {
 	report := newReport(os.Stdout)
 	b, err := newTestbed(ctx, o, report)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	err = b.measure()
+	for _, one := range chosen {
+		if err = one.measure(b); err != nil {
+			err = fmt.Errorf("measuring %s: %w", one.name, err)
+			break
+		}
+	}
 	report.judge()
 	report.printTargets()
 	if writeErr := report.writeJSON(o.json); writeErr != nil {
@@ -151,17 +159,4 @@ func bench(ctx context.Context, o options) (err error) {
 		err = report.gates()
 	}
 	return err
-}
-
-func (b *testbed) measure() error {
-	for _, name := range b.options.benchmarks {
-		one, err := named(benchmarks, "benchmark", name)
-		if err == nil {
-			err = one.measure(b)
-		}
-		if err != nil {
-			return fmt.Errorf("measuring %s: %w", name, err)
-		}
-	}
-	return nil
 }

@@ -75,13 +75,10 @@ func (b *testbed) create(s span, object func(i int) client.Object) (map[string]t
 func (b *testbed) createNode(node *corev1.Node) error {
 	ready := node.DeepCopy()
 	if err := b.client.Create(b.ctx, node); err != nil {
-		return fmt.Errorf("creating a node: %w", err)
+		return err
 	}
 	node.Status = ready.Status
-	if err := b.client.Status().Update(b.ctx, node); err != nil {
-		return fmt.Errorf("making a node Ready: %w", err)
-	}
-	return nil
+	return b.client.Status().Update(b.ctx, node)
 }
 
 // createBound creates claim and volume number i, bound to each other. What the volume is
@@ -92,19 +89,16 @@ func (b *testbed) createBound(i int, volume func(*corev1.PersistentVolumeClaim) 
 	claim.Annotations = map[string]string{annBound: "yes", annBindCompleted: "yes"}
 	claim.Spec.VolumeName = volumeName(i)
 	if err := b.client.Create(b.ctx, claim); err != nil {
-		return fmt.Errorf("creating a claim: %w", err)
+		return err
 	}
 	pv := volume(claim)
 	if err := b.client.Create(b.ctx, pv); err != nil {
-		return fmt.Errorf("creating a volume: %w", err)
+		return err
 	}
 	if err := barePhase(b.ctx, b.client, pv, corev1.VolumeBound); err != nil {
-		return fmt.Errorf("binding a volume: %w", err)
+		return err
 	}
-	if err := bareStatus(b.ctx, b.client, claim, pv); err != nil {
-		return fmt.Errorf("binding a claim: %w", err)
-	}
-	return nil
+	return bareStatus(b.ctx, b.client, claim, pv)
 }
 
 // awaitBackend waits until a program accepts the StorageBackend, and has looked what

@@ -138,13 +138,10 @@ func (r *report) gates() error {
 func (r *report) writeJSON(name string) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoding the results: %w", err)
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return fmt.Errorf("making a folder for the results: %w", err)
+		return err
 	}
-	if err := os.WriteFile(name, append(content, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
-	}
-	return nil
+	return os.WriteFile(name, append(content, '\n'), 0o644)
 }

@@ -85,19 +85,10 @@ func (f Folder) isMarked() bool {
 }
 
 func (f Folder) write(name string, content []byte) error {
-	if err := os.WriteFile(f.path(name), content, 0o600); err != nil {
-		return fmt.Errorf("writing to the folder of the cluster: %w", err)
-	}
-	return nil
+	return os.WriteFile(f.path(name), content, 0o600)
 }
 
-func (f Folder) createLog(program string) (*os.File, error) {
-	file, err := os.Create(f.Log(program))
-	if err != nil {
-		return nil, fmt.Errorf("making a log file: %w", err)
-	}
-	return file, nil
-}
+func (f Folder) createLog(program string) (*os.File, error) { return os.Create(f.Log(program)) }
 
 // Lock keeps others from the folder until the file is closed, or this program
 // ends in any way.

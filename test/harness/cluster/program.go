@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
@@ -151,20 +153,18 @@ func (p *Program) PID() int {
 
 // AwaitReady waits until the program says that it is ready.
 func (p *Program) AwaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for {
-		if p.isReady(ctx) {
-			return nil
-		}
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.Ended():
-			return fmt.Errorf("%s ended: %w; the end of %s:\n%s", p.Name, p.Err(), p.LogFile, Tail(p.LogFile, tailLines))
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s to be ready: %w; the end of %s:\n%s", p.Name, ctx.Err(), p.LogFile, Tail(p.LogFile, tailLines))
-		case <-time.After(pollInterval):
+			return false, fmt.Errorf("it ended: %w", p.Err())
+		default:
+			return p.isReady(ctx), nil
 		}
+	})
+	if err != nil {
+		err = fmt.Errorf("waiting for %s to be ready: %w; the end of %s:\n%s", p.Name, err, p.LogFile, Tail(p.LogFile, tailLines))
 	}
+	return err
 }
 
 func (p *Program) isReady(ctx context.Context) bool {

@@ -138,10 +138,7 @@ func (c *ControlPlane) Kubeconfig(file, user string, groups ...string) (string, 
 		return "", err
 	}
 	path := filepath.Join(c.dir, "kubeconfigs", file)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		return "", fmt.Errorf("writing the kubeconfig %s: %w", file, err)
-	}
-	return path, nil
+	return path, os.WriteFile(path, content, 0o600)
 }
 
 // NodeKubeconfig writes the kubeconfig of a node's kubelet, and returns its path.

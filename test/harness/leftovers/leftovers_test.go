@@ -69,7 +69,7 @@ func leaveThings() error {
 	}
 	// A program begins without an environment, for a moment.
 	err = until(context.Background(), func() error {
-		if read(child.Process.Pid, "environ") == "" {
+		if environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", child.Process.Pid)); err != nil || len(environment) == 0 {
 			return errors.New("the child has no environment")
 		}
 		return nil

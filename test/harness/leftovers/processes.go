@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -31,38 +31,21 @@ func processes(folder string) (things []thing, err error) {
 }
 
 func processesOf(folder string) (pids []int) {
-	for _, pid := range allProcesses() {
-		belongs := slices.ContainsFunc(strings.Split(read(pid, "environ"), "\x00"), func(variable string) bool {
+	all, _ := procfs.AllProcs() // of one that is gone, there is nothing to read
+	for _, process := range all {
+		variables, _ := process.Environ()
+		groups, _ := process.Cgroups()
+		stat, _ := process.Stat()
+		belongs := slices.ContainsFunc(variables, func(variable string) bool {
 			path, found := strings.CutPrefix(variable, "TMPDIR=")
 			return found && within(path, folder)
-		})
-		for line := range strings.Lines(read(pid, "cgroup")) {
-			// hierarchy:controllers:path
-			parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-			belongs = belongs || within(parts[len(parts)-1], "/"+filepath.Base(folder))
-		}
+		}) || slices.ContainsFunc(groups, func(group procfs.Cgroup) bool { return within(group.Path, "/"+filepath.Base(folder)) })
 		// One that has ended waits for nothing but its parent.
-		if belongs && pid != os.Getpid() && !strings.Contains(read(pid, "stat"), ") Z ") {
-			pids = append(pids, pid)
+		if belongs && process.PID != os.Getpid() && stat.State != "Z" {
+			pids = append(pids, process.PID)
 		}
 	}
 	return pids
-}
-
-func allProcesses() (pids []int) {
-	found, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
-	for _, process := range found {
-		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// read returns what the kernel has of a process; nothing, of one that is gone.
-func read(pid int, file string) string {
-	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-	return string(content)
 }
 
 func within(path, folder string) bool {
@@ -94,7 +77,9 @@ func until(ctx context.Context, try func() error) error {
 
 func describe(pid int) string {
 	const enough = 100
-	command := strings.TrimSpace(strings.ReplaceAll(read(pid, "cmdline"), "\x00", " "))
+	process, _ := procfs.NewProc(pid) // one that is gone has no command
+	arguments, _ := process.CmdLine()
+	command := strings.Join(arguments, " ")
 	return fmt.Sprintf("process %d (%s)", pid, command[:min(len(command), enough)])
 }
 
@@ -104,21 +89,24 @@ func (t thing) holders() (holders []string) {
 	if t.path == "" && t.device == 0 {
 		return nil
 	}
-	mounted := fmt.Sprintf(" %d:%d ", unix.Major(t.device), unix.Minor(t.device))
-	for _, pid := range allProcesses() {
-		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is right
+	device := fmt.Sprintf("%d:%d", unix.Major(t.device), unix.Minor(t.device))
+	all, _ := procfs.AllProcs()
+	for _, process := range all {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", process.PID)) // the pattern is right
 		for _, name := range []string{"cwd", "root", "exe"} {
-			links = append(links, fmt.Sprintf("/proc/%d/%s", pid, name))
+			links = append(links, fmt.Sprintf("/proc/%d/%s", process.PID, name))
 		}
-		holds := slices.ContainsFunc(links, func(link string) bool {
-			var stat unix.Stat_t
-			path, err := os.Readlink(link)
-			return err == nil && unix.Stat(link, &stat) == nil &&
-				(t.path != "" && within(path, t.path) || t.device != 0 && stat.Mode&unix.S_IFMT == unix.S_IFBLK && stat.Rdev == t.device)
-		})
-		if holds || t.device != 0 && strings.Contains(read(pid, "mountinfo"), mounted) {
-			holders = append(holders, describe(pid))
+		points, _ := process.MountInfo()
+		if slices.ContainsFunc(links, t.isAt) || t.device != 0 && slices.ContainsFunc(points, func(point *procfs.MountInfo) bool { return point.MajorMinorVer == device }) {
+			holders = append(holders, describe(process.PID))
 		}
 	}
 	return holders
+}
+
+func (t thing) isAt(link string) bool {
+	var stat unix.Stat_t
+	path, err := os.Readlink(link)
+	return err == nil && unix.Stat(link, &stat) == nil &&
+		(t.path != "" && within(path, t.path) || t.device != 0 && stat.Mode&unix.S_IFMT == unix.S_IFBLK && stat.Rdev == t.device)
 }

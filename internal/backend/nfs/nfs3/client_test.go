@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -336,9 +337,26 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	}
 }
 
+// apartVariable is set in the process that runs apart.
+const apartVariable = "STOWAGE_TEST_APART"
+
+// The test runs itself again with a network of its own: on the machine's, other tests may have all of
+// the low ports.
 func TestAServerThatRequiresALowPortGetsOneWherePossible(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: ports below 1024 are root's")
+	}
+	if os.Getenv(apartVariable) == "" {
+		again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$")
+		again.Env = append(os.Environ(), apartVariable+"=yes")
+		nfstest.Apart(again)
+		if output, err := again.CombinedOutput(); err != nil {
+			t.Fatalf("apart, the test ended with %v:\n%s", err, output)
+		}
+		return
+	}
+	if err := nfstest.LoopbackUp(); err != nil {
+		t.Fatal(err)
 	}
 	folder := t.TempDir()
 	server, err := nfstest.Serve(folder)

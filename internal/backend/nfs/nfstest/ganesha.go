@@ -114,10 +114,11 @@ func prepare(folder string) error {
 	if err := os.Chown(filepath.Join(folder, Squashed), Anonymous, Anonymous); err != nil {
 		return err
 	}
-	return loopbackUp()
+	return LoopbackUp()
 }
 
-func loopbackUp() error {
+// LoopbackUp sets up the loopback interface of a network that is new, as that of a process that was started Apart is.
+func LoopbackUp() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("setting the loopback interface up: %w", err)
