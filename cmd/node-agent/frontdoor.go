@@ -131,8 +131,8 @@ func newNFSDriver(options *options, backends inlinenfs.Backends) (nfs.Plugin, in
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get
 
-// backendsIn reads backends that pods name from the API server, not from a cache: a cached
-// backend may still allow what the backend no longer allows.
+// backendsIn reads backends that pods name from the API server, not from a cache. A cached backend
+// may still allow what the backend no longer allows.
 func backendsIn(live client.Reader) inlinenfs.Backends {
 	return func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
 		backend := &stowagev1alpha1.StorageBackend{}

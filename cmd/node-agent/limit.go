@@ -29,9 +29,9 @@ var steps = map[string][]diskStep{
 	"n4":  {{8, 15}, {80, 31}},
 }
 
-// disksOn returns how many disks of gce backends a node takes: what was asked for, or else
-// the limit of its machine type, which a cloud writes on its Node. Where none is written,
-// it is the limit of most types.
+// disksOn returns how many disks of gce backends a node takes. It is what was asked for, or else
+// the limit of its machine type, which a cloud writes on its Node. Where none is written, it is the
+// limit of most types.
 func (o *options) disksOn(node *corev1.Node) int32 {
 	if o.maxDisks > 0 {
 		return o.maxDisks

@@ -1,6 +1,6 @@
-// Command node-agent is Stowage's program on every node: it makes and removes
-// the volumes of the local backend there, and mounts volumes: those that the kubelet asks
-// for, or, where there is none, those of the node's pods.
+// Command node-agent is Stowage's program on every node: it makes and removes the volumes of the
+// local backend there, and mounts volumes. These are the volumes that the kubelet asks for or,
+// without a kubelet, those of the node's pods.
 package main
 
 import (

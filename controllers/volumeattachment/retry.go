@@ -58,8 +58,8 @@ func isPaused(recorded *storagev1.VolumeError, err error) bool {
 	return recorded != nil && !backend.PausedUntil(err).IsZero()
 }
 
-// retryOf returns when to retry: at a fixed time if a backend refused the call or requested a
-// pause, else with backoff, by returning an error.
+// retryOf returns when to retry. It is a fixed time if a backend refused the call or requested a
+// pause. Else it returns an error, for the backoff.
 func retryOf(err, returned error, now time.Time) (ctrl.Result, error) {
 	if until := backend.PausedUntil(err); !until.IsZero() {
 		return ctrl.Result{RequeueAfter: max(until.Sub(now), attachBackoff)}, nil

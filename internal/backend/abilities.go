@@ -19,9 +19,9 @@ type Lister interface {
 type PageLister interface {
 	Lister
 	// ListAfter is List for the volumes with ids after this one, in the order of ids. It returns as
-	// many as a call has time for, and the id after which the next call continues: always a later
-	// one, and "" at the end. A volume that is held from the first of these calls to the last is on
-	// one of the pages.
+	// many as a call has time for, and the id after which the next call continues. That is always a
+	// later one, and "" at the end. A volume that is held from the first of these calls to the last
+	// is on one of the pages.
 	ListAfter(ctx context.Context, id string) (page []Held, next string, err error)
 }
 

@@ -6,7 +6,7 @@ import "context"
 // to it.
 type Attacher interface {
 	// Attach makes the volume with the request's id be attached to the request's node, and returns
-	// what the node needs to find the device: see DeviceMetadata and SerialMetadata. It attaches no
+	// what the node needs to find the device. See DeviceMetadata and SerialMetadata. It attaches no
 	// volume with an owner record that doesn't fit the id. It can be repeated, also after a crash.
 	//
 	// A disk's path as id, such as projects/demo/zones/europe-west3-a/disks/data, names a disk that

@@ -29,7 +29,7 @@ type Backend interface {
 	Capabilities() Capabilities
 
 	// Provision makes the volume with the id in the request, or finds it made. A repeat with the
-	// same request has the same outcome, so the caller repeats it after any error with an unknown
+	// same request has the same outcome. So the caller repeats it after any error with an unknown
 	// outcome, also after a crash. An error of kind
 	//   InProgress   says that work goes on and that the call is to be repeated;
 	//   Exhausted    says that there is no room now; nothing holds data;
@@ -102,7 +102,7 @@ type Request struct {
 
 // Source is the volume of which another is a copy.
 type Source struct {
-	// ID of the volume in the backend. Empty in a repeat after the volume may be gone: then the
+	// ID of the volume in the backend. Empty in a repeat after the volume may be gone. Then the
 	// backend finds a copy that an earlier call began, and begins none, which is Invalid.
 	ID string
 	// Claim that the volume is bound to, in the new claim's namespace.
@@ -151,8 +151,8 @@ type Owner struct {
 }
 
 // CheckOwner returns an error of kind Conflict where the record of a volume is not that of this
-// backend of this cluster, or does not fit its id. The volume is what messages call it. Others may
-// have written the record: messages quote it, and shorten it.
+// backend of this cluster, and where the record does not fit its id. The volume is what messages
+// call it. Others may have written the record: messages quote it, and shorten it.
 func (o Owner) CheckOwner(volume, cluster, backend string) error {
 	switch {
 	case o.Cluster != cluster:

@@ -8,7 +8,7 @@ import (
 
 // Observe returns the state of a node's machine. Queued and InProgress are returned: the answer is
 // still to come. It logs all other errors, and returns MachineUnknown, as for a backend that isn't a
-// NodeObserver: if the cloud cannot answer, the node's taint and the timeout still apply.
+// NodeObserver. If the cloud cannot answer, the node's taint and the timeout still apply.
 func Observe(ctx context.Context, b Backend, node NodeIdentity) (Machine, error) {
 	observer, can := As[NodeObserver](b)
 	if !can {

@@ -11,8 +11,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// Allows reports whether volumes of a class with these allowedTopologies may be on a node: without
-// terms on each node, else where all of one term is met.
+// Allows reports whether volumes of a class with these allowedTopologies may be on a node. Without
+// terms that is each node, else a node that meets all of one term.
 func Allows(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 	return len(terms) == 0 || slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool {
 		return !slices.ContainsFunc(term.MatchLabelExpressions, func(label corev1.TopologySelectorLabelRequirement) bool {
@@ -37,9 +37,9 @@ func Mismatch(terms []corev1.TopologySelectorTerm, node *corev1.Node) string {
 	return strings.Join(unmet, "; ")
 }
 
-// TopologiesOf are the allowedTopologies of the class that a backend keeps: the zones in which a
-// cloud makes disks, so that the scheduler chooses no node of another zone. They are sorted, so
-// their order in the spec makes no difference. For a local backend the scheduler reads
+// TopologiesOf are the allowedTopologies of the class that a backend keeps. They are the zones in
+// which a cloud makes disks, so that the scheduler chooses no node of another zone. They are
+// sorted, so their order in the spec makes no difference. For a local backend the scheduler reads
 // CSIStorageCapacities.
 func TopologiesOf(object *stowagev1alpha1.StorageBackend) []corev1.TopologySelectorTerm {
 	if object.Spec.GCE == nil || len(object.Spec.GCE.Zones) == 0 {

@@ -34,9 +34,9 @@ func (x *Index) Remove(name string) {
 	}
 }
 
-// AddPreBound records that a claim names a volume in spec.volumeName. Other claims do not get
-// the volume while this claim could have it, or is bound to it and the volume lost its claimRef
-// by mistake.
+// AddPreBound records that a claim names a volume in spec.volumeName. Other claims do not get the
+// volume while this claim could have it. The same holds if this claim is bound to it and the volume
+// lost its claimRef by mistake.
 func (x *Index) AddPreBound(claim *corev1.PersistentVolumeClaim) {
 	x.mu.Lock()
 	defer x.unlock()

@@ -50,7 +50,7 @@ func (n *Node) checkMountPath(field, path string) error {
 	return nil
 }
 
-// checkClaimed refuses the id of a pod's own volume where a claim's is expected:
+// checkClaimed refuses the id of a pod's own volume where a claim's is expected.
 // NodeUnpublishVolume knows a pod's own volume by its id, and removes its data.
 func (n *Node) checkClaimed(id string) error {
 	if inliner, serves := n.driver.(drivers.Inliner); serves && inliner.IsInline(id) {

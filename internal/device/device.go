@@ -1,7 +1,7 @@
-// Package device has what the packages of devices share: the kinds of their errors, and how
-// an open file is named and opened again. Its packages are the only code in Stowage for
-// loop devices and their images (loopdev), disks that were attached to the machine
-// (clouddisk), and file systems (filesystem); package mount mounts them.
+// Package device has what the packages of devices share: the kinds of their errors, and how an open
+// file is named and opened again. Its packages are the only code in Stowage for loop devices and
+// their images (loopdev), disks that were attached to the machine (clouddisk), and file systems
+// (filesystem). Package mount mounts them.
 //
 // They know nothing of pods, volumes or Kubernetes' API.
 package device
@@ -50,8 +50,8 @@ func PathOf(file *os.File) string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd())
 }
 
-// Reopen opens the very file that is open here once more, which need not be
-// readable: flock and direct I/O belong to each opening on its own.
+// Reopen opens the very file that is open here once more, which need not be readable. A flock and
+// direct I/O belong to each opening on its own.
 func Reopen(file *os.File, flags int) (*os.File, error) {
 	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(int(file.Fd())), flags|unix.O_CLOEXEC, 0)
 	if err != nil {

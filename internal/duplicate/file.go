@@ -1,9 +1,9 @@
 // Package duplicate copies files and trees of files, so that the copy holds what the
 // original does. The NodeVolume reconciler makes clones of volumes with it.
 //
-// It never follows a symlink, never leaves the tree or the mount that it was given, and
-// never changes the original, which must not be written during the copy. After an error
-// there may be half a copy: the caller removes it.
+// It never follows a symlink, and never leaves the tree or the mount that it was given. It never
+// changes the original, which must not be written during the copy. After an error there may be half
+// a copy: the caller removes it.
 package duplicate
 
 import (

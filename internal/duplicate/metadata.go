@@ -13,9 +13,8 @@ import (
 // maxAttribute is the most that the kernel keeps under one name, and for a list.
 const maxAttribute = 64 << 10
 
-// copyMetadata copies the owner, the mode, the extended attributes and the times, in this
-// order: a new owner clears setuid, and an access list changes the mode. Both files may be
-// open with O_PATH.
+// copyMetadata copies the owner, the mode, the extended attributes and the times, in this order. A
+// new owner clears setuid, and an access list changes the mode. Both files may be open with O_PATH.
 func copyMetadata(to, from *os.File) error {
 	var stat unix.Stat_t
 	err := unix.Fstat(int(from.Fd()), &stat)

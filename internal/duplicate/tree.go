@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxDepth is how deep directories may lie in each other: two are held open for
-	// each, and a tenant can nest deeper than a process may open files.
+	// maxDepth is how deep directories may lie in each other. Two are held open for each, and a
+	// tenant can nest deeper than a process may open files.
 	maxDepth = 256
 	// readBatch is how many names are read at once, and held in memory for each level.
 	readBatch = 64

@@ -37,9 +37,9 @@ type logged struct {
 	began time.Time
 }
 
-// Logged wraps a recorder, and writes a line to the log for each event: at level 0 for effects and
-// warnings, at level 1 for the rest. The recorder's callers record an event once, so the line
-// isn't repeated either.
+// Logged wraps a recorder, and writes a line to the log for each event. Effects and warnings have
+// level 0, the rest has level 1. The recorder's callers record an event once, so the line isn't
+// repeated either.
 func Logged(of events.EventRecorder, log logr.Logger) events.EventRecorder {
 	return logged{EventRecorder: of, log: log}
 }

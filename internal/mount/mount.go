@@ -27,8 +27,8 @@ type Mounter interface {
 	// later. There is no moment at which a ReadOnly mount can be written. Bind isn't
 	// idempotent: it mounts over what is mounted at target.
 	Bind(source *os.File, target string, access Access) error
-	// BindTree does what Bind does, and carries over what is mounted below source now,
-	// which ReadOnly holds for, too, and later, if its options say so.
+	// BindTree does what Bind does. It also carries over what is mounted below source now, for
+	// which ReadOnly holds, too. It carries over later mounts if its options say so.
 	BindTree(source *os.File, target string, options TreeOptions) error
 	// Tmpfs mounts a new file system in memory at target, an existing directory.
 	// It isn't idempotent either.

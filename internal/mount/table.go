@@ -77,8 +77,8 @@ func (t Table) IsMountPoint(path string) bool {
 	return found
 }
 
-// Below lists what is mounted at path or below it, each mount before the one that it is
-// mounted on: the order in which to unmount.
+// Below lists what is mounted at path or below it, each mount before the one that it is mounted on.
+// That is the order in which to unmount.
 func (t Table) Below(path string) []Point {
 	var below []Point
 	for _, point := range t {
@@ -161,7 +161,7 @@ func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// tables shares reads between operations: each needs a table that is younger than its own last
+// tables shares reads between operations. Each needs a table that is younger than its own last
 // step, and a read costs as much as a mount.
 var tables = sharedread.New(func(context.Context, struct{}) (Table, error) { return readTableOf(mountinfo) })
 

@@ -9,8 +9,8 @@
 // A disk is reported as in use before it is touched, and until it is unmounted: see package
 // inuse.
 //
-// The node manager never removes what outlives a pod, and never acts on a pod's absence from
-// a cache: before a teardown, the pod is read live.
+// The node manager never removes what outlives a pod, and never acts on a pod's absence from a
+// cache. Before a teardown, the pod is read live.
 package nodemanager
 
 import (

@@ -11,8 +11,8 @@ import (
 // provisioner.
 const groupAnnotation = "pv.beta.kubernetes.io/gid"
 
-// SupplementalGroups lists the groups of a pod's processes besides their own, for the
-// container runtime: the pod's fsGroup and supplementalGroups, and the groups that its volumes
+// SupplementalGroups lists the groups of a pod's processes besides their own, for the container
+// runtime. These are the pod's fsGroup and supplementalGroups, and the groups that its volumes
 // name. They are in order, each once. An annotation that isn't a group's number is ignored.
 func SupplementalGroups(pod *corev1.Pod, volumes []*corev1.PersistentVolume) []int64 {
 	var groups []int64

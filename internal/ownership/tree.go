@@ -23,9 +23,9 @@ const (
 	longestPath = unix.PathMax - 256
 )
 
-// Apply gives an open directory, and all that it holds, to the group. It repeats an earlier
-// call that stopped at any point. It calls report now and then with the number of files so far.
-// refused is how many files stay as they are: immutable ones, all on a file system without
+// Apply gives an open directory, and all that it holds, to the group. It repeats an earlier call
+// that stopped at any point. It calls report now and then with the number of files so far. refused
+// is how many files stay as they are. These are immutable ones, all on a file system without
 // owners, and directories deeper than a path is long.
 //
 // Pods may change the tree during the walk. Each file is opened before it is inspected and changed,

@@ -6,9 +6,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// lazySink keeps the values of a logger as they are until something is logged.
-// Every reconcile gets a logger with values of its own, and most say nothing: to
-// encode those values each time would be a tenth of the manager's allocations.
+// lazySink keeps the values of a logger as they are until something is logged. Every reconcile gets
+// a logger with values of its own, and most say nothing. To encode those values each time would be
+// a tenth of the manager's allocations.
 type lazySink struct {
 	sink   logr.LogSink
 	values []any

@@ -10,7 +10,7 @@ import (
 // one manager has a hundred of them when it starts.
 type quietSink struct{ logr.LogSink }
 
-// Quiet returns the logger for a controller manager: its information is logged at level 1, and a
+// Quiet returns the logger for a controller manager. Its information is logged at level 1, and a
 // reconciler's error only if it differs from the previous one of the object.
 func Quiet(log logr.Logger) logr.Logger { return logr.New(quietSink{log.GetSink()}) }
 

@@ -1,5 +1,5 @@
-// Package statemetrics serves what the objects of the cluster say about storage, as metrics: volumes
-// by backend and phase, volumes in their undelete window, and which backends are Ready.
+// Package statemetrics serves what the objects of the cluster say about storage, as metrics. These
+// are volumes by backend and phase, volumes in their undelete window, and which backends are Ready.
 //
 // It reads the cache at each scrape, and copies no object. It writes nothing, and decides nothing.
 package statemetrics

@@ -36,8 +36,8 @@ func ParseUniqueName(name corev1.UniqueVolumeName) (driver, handle string, is bo
 	return strings.Cut(rest, handleSeparator)
 }
 
-// ClaimName is the name of the claim behind a pod's volume: the one that it names, or the
-// one of a generic ephemeral volume; "" for volumes of other types.
+// ClaimName is the name of the claim behind a pod's volume. It is the one that the volume names, or
+// the one of a generic ephemeral volume. It is "" for volumes of other types.
 func ClaimName(pod *corev1.Pod, source *corev1.Volume) string {
 	switch {
 	case source.PersistentVolumeClaim != nil:

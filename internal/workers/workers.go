@@ -1,7 +1,7 @@
 // Package workers is how many objects are reconciled at once, as the flag --workers says it.
 //
-// Programs put the flag's value into their controller manager; reconcilers ask for it when they
-// are set up, and have a usual number of their own. It decides nothing while they run.
+// Programs put the flag's value into their controller manager. Reconcilers ask for it when they are
+// set up, and have a usual number of their own. It decides nothing while they run.
 package workers
 
 import (

@@ -104,8 +104,8 @@ func (r *Comparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return ctrl.Result{RequeueAfter: r.interval}, nil
 }
 
-// compare finds the differences. It reads the recorded attachments before the call of the
-// backend, and the requested ones after it: a change between the two lists is in neither difference.
+// compare finds the differences. It reads the recorded attachments before the call of the backend,
+// and the requested ones after it. A change between the two lists is in neither difference.
 func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, lister backend.AttachmentLister) error {
 	recorded, err := r.recorded(ctx, object)
 	if err != nil {

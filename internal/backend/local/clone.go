@@ -34,7 +34,7 @@ func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.No
 }
 
 // source reads the volume to copy, live. A volume that was neither made for the named claim nor
-// bound to it is a Conflict: an id alone gives no access to the data of others.
+// bound to it is a Conflict. An id alone gives no access to the data of others.
 func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.NodeVolume, error) {
 	id, claim := request.Source.ID, request.Source.Claim
 	if id == "" {

@@ -14,9 +14,9 @@ import (
 )
 
 // ensureReserved reserves the volume's directory for as long as its mark is in our mirror of the
-// share. Making the mark fails if one exists there, if a part of the path above is a mark, and if
-// marks are below, because then a directory is there. So the server admits one of all volumes, of
-// whatever cluster or process.
+// share. Making the mark fails if one exists there, or if a part of the path above is a mark. It also
+// fails if marks are below, because then a directory is there. So the server admits one of all
+// volumes, of whatever cluster or process.
 func ensureReserved(ctx context.Context, root tree.Dir, volume record) error {
 	place := directories + "/" + volume.Directory
 	err := makeMark(ctx, root, place, volume.mark())

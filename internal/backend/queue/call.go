@@ -51,8 +51,8 @@ const (
 // still run one after the other.
 type key struct{ id, node string }
 
-// caller identifies what waits for an answer: for an operation on a volume its one reconciler, and
-// for an observation, which many may request, the backend that each opened.
+// caller identifies what waits for an answer. For an operation on a volume that is its one
+// reconciler. For an observation, which many may request, it is the backend that each opened.
 type caller any
 
 // subject is what the answer to a call depends on. Calls for the same key with different subjects

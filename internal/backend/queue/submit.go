@@ -8,7 +8,7 @@ import (
 )
 
 // submit returns the answer to a call about a volume, now or when the call is repeated. For one
-// volume, or for one volume on one node, one call is open at a time: a different one waits for its
+// volume, or for one volume on one node, one call is open at a time. A different one waits for its
 // end, and makes its answer void.
 func (q *Queue) submit(ctx context.Context, s *served, c *call) (answer any, err error) {
 	of, by, requested := q.enter(s.target), c.callerOf(s), c.subject

@@ -18,7 +18,7 @@ type Serials interface {
 	SerialOf(disk *Disk) (string, error)
 }
 
-// SerialFolder has a file with the serial for each device, named as the kernel names it: for
+// SerialFolder has a file with the serial for each device, named as the kernel names it. It is for
 // disks of a simulated cloud, which have no serial.
 type SerialFolder string
 

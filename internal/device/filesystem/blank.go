@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isBlank reports whether a path is a file to which nothing was ever written: it consists of
-// holes or of reserved space, so there is nothing to find. Some file systems don't report
-// holes: then it is false.
+// isBlank reports whether a path is a file to which nothing was ever written. It consists of holes
+// or of reserved space, so there is nothing to find. Some file systems don't report holes: then it
+// is false.
 func isBlank(path string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {

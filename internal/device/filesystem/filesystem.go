@@ -1,6 +1,6 @@
-// Package filesystem looks for, makes, checks and grows file systems on devices and images,
-// with the programs of this machine, and bounds their memory and output. The NodeVolume
-// reconciler and the volume types of the node agent call it; package mount mounts.
+// Package filesystem looks for, makes, checks and grows file systems on devices and images. It uses
+// the programs of this machine, and bounds their memory and output. The NodeVolume reconciler and
+// the volume types of the node agent call it; package mount mounts.
 //
 // It never formats what holds data, or might.
 package filesystem

@@ -42,8 +42,8 @@ func (f FileSystems) Grow(ctx context.Context, path, mountedAt, fsType string) e
 }
 
 // GrowBeforeMount makes the file system on a device, which is mounted nowhere, as large as the
-// device, if the kernel would refuse that to this process once it is mounted. Otherwise Grow
-// is safer: its journal outlives a process that is killed. A file system with errors is
+// device. It does so if the kernel would refuse that to this process once it is mounted. Otherwise
+// Grow is safer: its journal outlives a process that is killed. A file system with errors is
 // ErrDamaged.
 func (f FileSystems) GrowBeforeMount(ctx context.Context, path, fsType string) error {
 	kind := kinds[fsType]

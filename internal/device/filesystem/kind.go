@@ -33,8 +33,8 @@ var kinds = map[string]kind{
 		// With less it has no journal.
 		minimum: 8 * mebibyte,
 		format:  []string{"-q", "-F", "-m0", "-b4096", "-I256", "-E", "nodiscard"},
-		// Here the tables of inodes are made at once, which costs nothing: the kernel,
-		// which would do it after the first mount, leaves holes in the image.
+		// Here the tables of inodes are made at once, which costs nothing. The kernel, which would
+		// do it after the first mount, leaves holes in the image.
 		formatImage: []string{"-q", "-F", "-m0", "-b4096", "-I256", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"},
 		grow:        "resize2fs", fsck: "fsck.ext4", asksForPrivilege: true,
 	},

@@ -54,7 +54,7 @@ func isAttached(name string) bool {
 	return err == nil
 }
 
-// LoopAt opens the loop device that the mount table shows as major:minor; nil for any other
+// LoopAt opens the loop device that the mount table shows as major:minor. It is nil for any other
 // device, for a partition of one, and for one without a backing file.
 func LoopAt(number string) (*Loop, error) {
 	name := kernelsSysfs.loopAt(number)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flush writes into an image what pods wrote to its loop device so far, from the cache of the
-// file system on it and of the device. An image without a loop device has all of it.
+// Flush writes into an image what pods wrote to its loop device so far. It writes from the cache of
+// the file system on it and of the device. An image without a loop device has all of it.
 func Flush(image *os.File) error {
 	loop, err := Find(image)
 	if loop == nil || err != nil {

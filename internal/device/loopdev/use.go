@@ -24,9 +24,9 @@ const (
 // maxSector is the largest unit that file systems are made for: see Format.
 const maxSector = 4096
 
-// sectorOf is the sector size of a device. On disks with sectors larger than 512 bytes,
-// direct I/O needs as large ones. Only a device for a file system made for it gets them:
-// other content may depend on the sector size, and must find the same one each time.
+// sectorOf is the sector size of a device. On disks with sectors larger than 512 bytes, direct I/O
+// needs as large ones. Only a device for a file system made for it gets them. Other content may
+// depend on the sector size, and must find the same one each time.
 func sectorOf(backing *os.File, use Use) (uint32, error) {
 	var stat unix.Statx_t
 	err := unix.Statx(int(backing.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN|unix.STATX_SIZE, &stat)

@@ -1,6 +1,6 @@
-// Package disks serves zonal and regional disks, their types, and storage pools: it lists
-// and reads them, and has the jobs that insert, delete, resize, update and label them. It
-// knows the limits that Google documents of each type, and what a disk can be made from.
+// Package disks serves zonal and regional disks, their types, and storage pools. It lists and reads
+// them, and has the jobs that insert, delete, resize, update and label them. It knows the limits
+// that Google documents of each type, and what a disk can be made from.
 //
 // It never attaches a disk: package instances does.
 package disks

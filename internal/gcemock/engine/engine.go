@@ -1,6 +1,6 @@
-// Package engine runs operations: it accepts a change, keeps it as a job, runs it after the
-// latency that is set, and publishes its outcome, also after a restart. It answers what
-// clients ask about operations, and makes devices appear on instances that run.
+// Package engine runs operations. It accepts a change, keeps it as a job, runs it after the latency
+// that is set, and publishes its outcome, also after a restart. It answers what clients ask about
+// operations, and makes devices appear on instances that run.
 //
 // Packages disks, snapshots and instances give it their jobs. It never knows what a job
 // changes, and never serves HTTP.
@@ -82,8 +82,8 @@ func (s *Engine) Pause(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-// Job is what one operation does. It is kept as JSON, and taken up again after a
-// restart from Begin on: every method but Accept finds its own work done and goes on.
+// Job is what one operation does. It is kept as JSON, and taken up again after a restart from Begin
+// on. Every method but Accept finds its own work done and goes on.
 type Job interface {
 	// Accept checks a request, and makes what is visible at once. The store is locked.
 	Accept(s *Engine) (Target, error)

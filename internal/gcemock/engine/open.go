@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/state"
 )
 
-// Open opens what a folder holds, and goes on with the operations that were under way:
-// jobs make an empty job of each method that changes something.
+// Open opens what a folder holds, and goes on with the operations that were under way. Jobs make an
+// empty job of each method that changes something.
 func Open(ctx context.Context, options Options, jobs map[string]func() Job) (*Engine, error) {
 	if options.Now == nil {
 		options.Now = time.Now

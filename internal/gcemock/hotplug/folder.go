@@ -11,10 +11,10 @@ import (
 // serials is the folder with a file for each device, which has its serial.
 const serials = "serial"
 
-// Folder has what instances can see of their devices, in <project>/<zone>/<instance>
-// below it: a link google-<name> to the device, and in serial/<device> the serial. The
-// serial is there before the link is, and until the device vanished: a client that
-// has the device open reads the serial of that device.
+// Folder has what instances can see of their devices, in <project>/<zone>/<instance> below it: a
+// link google-<name> to the device, and in serial/<device> the serial. The serial is there before
+// the link is, and until the device vanished. A client that has the device open reads the serial of
+// that device.
 type Folder string
 
 func (f Folder) of(device Device) string {

@@ -96,8 +96,8 @@ func (j *powerInstance) Finish(s *engine.Engine) {
 
 func (j *powerInstance) Undo(s *engine.Engine, _ string) { setStatus(s, j.Path, j.Before) }
 
-// settled is the status of an instance before an operation on it began: not the one
-// that the operation itself had set when it was interrupted.
+// settled is the status of an instance before an operation on it began. That is not the one that
+// the operation itself had set when it was interrupted.
 func settled(now, before string) string {
 	if now == state.StatusInstanceRunning || now == state.StatusTerminated {
 		return now

@@ -1,7 +1,7 @@
-// Package state keeps what exists in the cloud: rows of disks, instances, snapshots, images,
-// storage pools, attachments and operations, by path, and the contents of disks as sparse
-// files. A journal has all rows that changed at once in one line, so that a crash leaves a
-// change whole or not at all. The engine and the resources call it.
+// Package state keeps what exists in the cloud. It has rows of disks, instances, snapshots, images,
+// storage pools, attachments and operations, by path. The contents of disks are sparse files. A
+// journal has all rows that changed at once in one line, so that a crash leaves a change whole or
+// not at all. The engine and the resources call it.
 //
 // It never decides whether a change is allowed, and never calls a device.
 package state

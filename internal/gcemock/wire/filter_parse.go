@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// parseFilter reads a filter: comparisons, joined by AND and OR, which binds tighter,
+// parseFilter reads a filter. A filter is comparisons, joined by AND and OR, which binds tighter,
 // or just put side by side in parentheses, and turned around by NOT.
 func parseFilter(text string) (filter, error) {
 	if strings.TrimSpace(text) == "" {

@@ -15,8 +15,8 @@ var outputOnly = []string{
 	"state", "status", "storageBytes", "storageBytesStatus", "users", "zone",
 }
 
-// IntoServed decodes the body, and refuses fields that this server would not keep: a
-// disk without its encryption key, say, is not what the client asked for.
+// IntoServed decodes the body, and refuses fields that this server would not keep. A disk without
+// its encryption key, say, is not what the client asked for.
 func (r *Request) IntoServed(resource any, served ...string) error {
 	if len(r.body) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package audit is the verb audit of kubectl stowage: the orphans and lost volumes that the
-// last audit of each StorageBackend found, and what to do about them.
+// Package audit is the verb audit of kubectl stowage. It shows the orphans and lost volumes that
+// the last audit of each StorageBackend found, and what to do about them.
 //
 // cmd/kubectl-stowage calls it. It only reads status and events, and starts no audit itself.
 package audit

@@ -1,4 +1,4 @@
-// Package cluster is how the verbs of kubectl stowage reach a cluster: the flags of kubectl,
+// Package cluster is how the verbs of kubectl stowage reach a cluster. It has the flags of kubectl,
 // one client, reads that are bounded and paginated, and the names that shells complete.
 //
 // The verbs call it. It never writes.

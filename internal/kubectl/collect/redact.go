@@ -1,5 +1,5 @@
-// Package collect is the verb collect of kubectl stowage: an archive for a bug report, with
-// the objects, events and logs around Stowage's volumes, bounded, and without secrets.
+// Package collect is the verb collect of kubectl stowage. It writes an archive for a bug report,
+// with the objects, events and logs around Stowage's volumes, bounded, and without secrets.
 //
 // cmd/kubectl-stowage calls it. It never reads Secrets or ConfigMaps. What looks like a secret
 // in other objects and in logs is replaced, by redact.go.
@@ -14,8 +14,8 @@ var (
 	// secretKey are keys whose values may be secrets. Keys that only name or point to one,
 	// such as secretName and nodeStageSecretRef, end otherwise or hold objects.
 	secretKey = regexp.MustCompile(`(?i)(password|passwd|passphrase|secret|token|credentials?|api-?_?key|private-?_?key|access-?_?key)$`)
-	// secretText are secrets within texts, and what remains of them: assignments, such as in
-	// mount options, bearer tokens, JSON web tokens, keys, and passwords in URLs.
+	// secretText are secrets within texts, and what remains of them. They are assignments, such as
+	// in mount options, bearer tokens, JSON web tokens, keys, and passwords in URLs.
 	secretText = []struct {
 		secret  *regexp.Regexp
 		remains string

@@ -1,5 +1,5 @@
-// Package doctor is the verb doctor of kubectl stowage: it checks an installation by the
-// objects of the API, and says what these objects can't tell.
+// Package doctor is the verb doctor of kubectl stowage. It checks an installation by the objects of
+// the API, and says what these objects can't tell.
 //
 // cmd/kubectl-stowage calls it. It writes nothing but access reviews, which the API server
 // answers and doesn't store. read.go reads the objects; the files named after their subjects

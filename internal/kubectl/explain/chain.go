@@ -1,5 +1,5 @@
-// Package explain is the verb explain of kubectl stowage: the chain from a pod, a claim or a
-// volume object to the bytes on a disk, the first thing in it that is wrong, and what to do.
+// Package explain is the verb explain of kubectl stowage. It shows the chain from a pod, a claim or
+// a volume object to the bytes on a disk, the first thing in it that is wrong, and what to do.
 //
 // cmd/kubectl-stowage calls it. It only reads: load.go reads the objects, the files named
 // after their kinds judge them without a client, and print.go prints.

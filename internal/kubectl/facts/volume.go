@@ -1,5 +1,5 @@
-// Package facts says in words what objects of the API record about volumes and conditions:
-// backend, node, size, health, and until when the data is kept. All of it is pure.
+// Package facts says in words what objects of the API record about volumes and conditions. These
+// are backend, node, size, health, and until when the data is kept. All of it is pure.
 //
 // The verbs of kubectl stowage call it.
 package facts

@@ -12,8 +12,8 @@ import (
 	"unicode/utf16"
 )
 
-// Escape returns a text in which no character controls a terminal: control characters, and
-// those that change the direction of text or are invisible, become \uXXXX, as in JSON.
+// Escape returns a text in which no character controls a terminal. Control characters, and those
+// that change the direction of text or are invisible, become \uXXXX, as in JSON.
 func Escape(text string) string { return escape(text, "") }
 
 // escape leaves the characters in keep.

@@ -89,8 +89,8 @@ func watching(ctx context.Context, c *cluster.Cluster, p *output.Printer, interv
 	}
 }
 
-// drawn is a frame that covers the one before, on a terminal: from its top left corner, with
-// the rest of each line and of the screen cleared, which doesn't flicker.
+// drawn is a frame that covers the one before, on a terminal. It begins at the top left corner, and
+// clears the rest of each line and of the screen, which doesn't flicker.
 func drawn(frame []byte, terminal bool) []byte {
 	if !terminal {
 		return append(frame, '\n')

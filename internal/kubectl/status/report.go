@@ -1,5 +1,6 @@
-// Package status is the verb status of kubectl stowage: backends, nodes and their room, what
-// waits and why, and in the format wide which claims are attached and mounted where.
+// Package status is the verb status of kubectl stowage. It shows backends, nodes and their room,
+// and what waits and why. In the format wide it also shows which claims are attached and mounted
+// where.
 //
 // cmd/kubectl-stowage calls it. It only reads: read.go reads the objects, the other files put
 // them together without a client.

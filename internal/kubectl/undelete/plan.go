@@ -1,10 +1,10 @@
-// Package undelete is the verb undelete of kubectl stowage: it gives the data of a Released
-// volume to a claim, within the undelete window, and then restores the volume's policy.
+// Package undelete is the verb undelete of kubectl stowage. It gives the data of a Released volume
+// to a claim, within the undelete window, and then restores the volume's policy.
 //
-// cmd/kubectl-stowage calls it. It is the only verb that writes: it reserves the volume for one
-// named claim and keeps its data in one fenced write, creates the claim, and waits until both
-// are bound. It never clears claimRef alone, which would offer the data to every namespace.
-// Each step first asks whether it is done, so the same command continues after an interruption.
+// cmd/kubectl-stowage calls it. It is the only verb that writes. It reserves the volume for one
+// named claim and keeps its data in one fenced write, creates the claim, and waits until both are
+// bound. It never clears claimRef alone, which would offer the data to every namespace. Each step
+// first asks whether it is done, so the same command continues after an interruption.
 package undelete
 
 import (
@@ -35,9 +35,9 @@ func target(pv *corev1.PersistentVolume, to *client.ObjectKey) (client.ObjectKey
 	}
 }
 
-// refuse returns why a volume can't be given back, and what to do; nil if it can. The end of
-// the undelete window is no reason: a volume that isn't being deleted has its data, and the
-// write is fenced against a deletion at the same time.
+// refuse returns why a volume can't be given back, and what to do; nil if it can. The end of the
+// undelete window is no reason. A volume that isn't being deleted has its data, and the write is
+// fenced against a deletion at the same time.
 func refuse(pv *corev1.PersistentVolume) error {
 	policy := pv.Spec.PersistentVolumeReclaimPolicy
 	switch {

@@ -112,7 +112,7 @@ func (u *undeletion) bringBack(ctx context.Context, pv *corev1.PersistentVolume,
 }
 
 // free returns an error while the claim that the volume is tied to exists, unless that is the
-// target: a volume is never taken from a claim.
+// target. A volume is never taken from a claim.
 func (u *undeletion) free(ctx context.Context, pv *corev1.PersistentVolume, target client.ObjectKey) error {
 	ref, claim := pv.Spec.ClaimRef, &corev1.PersistentVolumeClaim{}
 	if ref == nil {

@@ -1,6 +1,7 @@
-// Package filetree removes, moves and measures trees of files that tenants filled: however
-// deep, in slices of time, without following a symlink or entering a mount. Removals begin
-// with a rename, so that a crash in the middle leaves no half of a volume at its path.
+// Package filetree removes, moves and measures trees of files that tenants filled. It does so
+// however deep they are, in slices of time, without following a symlink or entering a mount.
+// Removals begin with a rename, so that a crash in the middle leaves no half of a volume at its
+// path.
 //
 // The NodeVolume reconciler, volume types and package remote call it. It never decides
 // what may be removed.

@@ -104,8 +104,8 @@ func (d *descent) down(child *os.File) error {
 	return nil
 }
 
-// up goes to the directory above. Where that isn't the one that was left, because something was moved during the
-// removal, or where it was forgotten, the way begins again at the top.
+// up goes to the directory above. Where that isn't the one that was left, the way begins again at the top.
+// Something may have been moved during the removal, or was forgotten.
 func (d *descent) up() error {
 	d.lost = false
 	if len(d.above) == 0 {

@@ -31,8 +31,8 @@ var ErrDetached = errors.New("the server doesn't answer: the mount was detached 
 // in a process of its own, which can be killed: the agent goes on, and knows when the kernel
 // is really done.
 type Calls struct {
-	// AnswerTimeout bounds how long a server may take to answer, UnmountTimeout how long to
-	// take unwritten data, and ForceTimeout how long the kernel may take without the server.
+	// AnswerTimeout bounds how long a server may take to answer. UnmountTimeout bounds how long it
+	// may take unwritten data, and ForceTimeout how long the kernel may take without the server.
 	AnswerTimeout, UnmountTimeout, ForceTimeout time.Duration
 	// Slots are those of all calls of this program. Nil: calls aren't counted.
 	Slots *Slots

@@ -18,17 +18,17 @@ const (
 	// removalSlice is how long one process removes files. The next one goes on, and a
 	// server that is only slow isn't taken for a silent one.
 	removalSlice = 10 * time.Second
-	// foldersMode is that of the directory that folders lie in: a process that knows the
-	// name of a folder can open it, but can't list the others.
+	// foldersMode is that of the directory that folders lie in. A process that knows the name of a
+	// folder can open it, but can't list the others.
 	foldersMode = 0o711
 )
 
-// Folder is a directory of its own on a share, made for one user of it and removed
-// after that. File systems of servers can't do all that those of disks can, such as to
-// rename only to a name that is free: folders are made and removed without.
+// Folder is a directory of its own on a share, made for one user of it and removed after that. File
+// systems of servers can't do all that those of disks can, such as to rename only to a name that is
+// free. Folders are made and removed without.
 type Folder struct {
-	// Parent is the directory of the share that all of its folders lie in, and Name is
-	// the folder's in it, which no other folder may ever have.
+	// Parent is the directory of the share that all of its folders lie in. Name is the folder's in
+	// it, which no other folder may ever have.
 	Parent, Name string
 	// UID and GID are its owner and group, and Mode is its permissions, with setgid and the
 	// sticky bit.

@@ -73,8 +73,8 @@ func ServeCall() {
 	os.Exit(1)
 }
 
-// parseRequest reads what a process is to do. The program may be of another version than the
-// one that started it: unknown fields are an error, so that no call is half of what was meant.
+// parseRequest reads what a process is to do. The program may be of another version than the one
+// that started it. Unknown fields are an error, so that no call is half of what was meant.
 func parseRequest(text string) (asked request, err error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -138,8 +138,8 @@ func (p *Slots) nextEnd() <-chan struct{} {
 	return p.ended
 }
 
-// patience is how long a call may still wait for a slot: no longer than the oldest call of its
-// server may still be answered in time.
+// patience is how long a call may still wait for a slot. That is no longer than the oldest call of
+// its server may still be answered in time.
 func (p *Slots) patience(to peer, arrived time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenFileAt opens the regular file at path below an open directory, with no symlink
-// between the two, to know and to mount it: it can't be read or written. Something
-// else in its place is an error.
+// OpenFileAt opens the regular file at path below an open directory, with no symlink between the
+// two, to know and to mount it. It can't be read or written. Something else in its place is an
+// error.
 func OpenFileAt(dir *os.File, path string) (*os.File, error) {
 	file, err := Openat2(dir, path, unix.O_PATH, Beneath)
 	if err != nil {

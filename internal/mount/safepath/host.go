@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenHost opens what an absolute path of this machine leads to, of whatever kind, to
-// know and to mount it: it can't be read or written. Symlinks are followed, as they are
-// the administrator's, but not those of /proc that lead into what a program has open:
-// the agent's own, for example.
+// OpenHost opens what an absolute path of this machine leads to, of whatever kind, to know and to
+// mount it. It can't be read or written. Symlinks are followed, as they are the administrator's.
+// Those of /proc are not that lead into what a program has open, such as the agent.
 func OpenHost(path string) (*os.File, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, how)
@@ -25,8 +24,8 @@ func OpenHost(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// EnsureFile makes the empty file name in an open directory, with exactly this mode,
-// unless something of that name exists, and opens it as OpenFileAt does.
+// EnsureFile makes the empty file name in an open directory, with exactly this mode. If something
+// of that name exists, it makes nothing. It opens the file as OpenFileAt does.
 func EnsureFile(dir *os.File, name string, mode os.FileMode) (*os.File, error) {
 	const onlyNew = unix.O_CREAT | unix.O_EXCL | unix.O_WRONLY | unix.O_CLOEXEC
 	fd, err := unix.Openat(int(dir.Fd()), name, onlyNew, uint32(mode.Perm()))

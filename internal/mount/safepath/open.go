@@ -89,8 +89,8 @@ func Openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 	}
 }
 
-// NameOf is the path of what is opened in a directory. Of one that is too long, it is the
-// end: directories can lie deeper than a path can say, and each open one has its own.
+// NameOf is the path of what is opened in a directory. Of one that is too long, it is the end.
+// Directories can lie deeper than a path can say, and each open one has its own.
 func NameOf(dir *os.File, path string) string {
 	return message.End(filepath.Join(dir.Name(), path), message.MaxPath)
 }

@@ -1,5 +1,5 @@
-// Package container reads which of a pod's containers run, and writes a description of each
-// for the container runtime: which of the pod's volumes it has where.
+// Package container reads which of a pod's containers run, and writes a description of each for the
+// container runtime. It says which of the pod's volumes the container has where.
 //
 // It never runs anything, and never reads from the API server or from a volume.
 package container

@@ -1,5 +1,5 @@
-// Package csinode writes to the node's CSINode which of Stowage's drivers serve the node, with
-// their topology keys and limits, and that the agent follows pods. Entries of other drivers
+// Package csinode writes to the node's CSINode which of Stowage's drivers serve the node. It writes
+// their topology keys and limits, too, and that the agent follows pods. Entries of other drivers
 // stay as they are.
 package csinode
 
@@ -27,7 +27,7 @@ const (
 	driversRetry    = 2 * time.Second
 )
 
-// Drivers writes to the node's CSINode which drivers serve it, with their topology keys and their
+// Drivers writes to the node's CSINode which drivers serve it. It writes their topology keys, their
 // limits for the scheduler, and that the agent follows pods. Where there is a kubelet, it does
 // this. Entries of other drivers stay as they are.
 //

@@ -30,7 +30,7 @@ func (e Of) Path(ctx context.Context, expression string) (string, error) {
 	return path, nil
 }
 
-// lookUp returns the value of a variable for the one at an index of env: that of the last one
+// lookUp returns the value of a variable for the one at an index of env. It is that of the last one
 // before it, or else of envFrom.
 func (s scope) lookUp(ctx context.Context, name string, before int) (value string, found bool, err error) {
 	for i := before - 1; i >= 0; i-- {

@@ -48,7 +48,7 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Growth is the reconciler. Its key is the claim. A node may only get claims, not watch them: it
+// Growth is the reconciler. Its key is the claim. A node may only get claims, not watch them. It
 // reads a claim when a pod's volumes are mounted, when storage grows on this node, and regularly.
 type Growth struct {
 	Options
@@ -183,8 +183,8 @@ func (g *Growth) growFileSystem(ctx context.Context, found *growing) error {
 	return nil
 }
 
-// fail records an error. An expansion is given up if no retry can succeed, or if it failed before
-// and the claim now requests another size, so that that size can be tried.
+// fail records an error. An expansion is given up if no retry can succeed. It is also given up if
+// it failed before and the claim now requests another size. Then that size can be tried.
 func (g *Growth) fail(ctx context.Context, found *growing, problem error) error {
 	wanted := found.volume.Spec.Capacity[corev1.ResourceStorage]
 	asked := found.claim.Spec.Resources.Requests[corev1.ResourceStorage]

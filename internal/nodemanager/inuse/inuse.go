@@ -1,5 +1,5 @@
 // Package inuse writes to the node's status which disks the node uses, so that no controller
-// detaches them: before a disk is touched, and until it is unmounted. Entries of other
+// detaches them. It does so before a disk is touched, and until it is unmounted. Entries of other
 // components stay as they are. It never attaches or mounts anything.
 package inuse
 
@@ -154,8 +154,8 @@ func (u *InUse) reportSoon() {
 	}
 }
 
-// Run reports at the start, which is the first report after the node booted, after each change,
-// and when something else is mounted than was reported.
+// Run reports at the start, which is the first report after the node booted. It reports again after
+// each change, and when something else is mounted than was reported.
 func (u *InUse) Run(ctx context.Context) error {
 	compare := time.NewTicker(comparePeriod)
 	defer compare.Stop()
@@ -185,8 +185,8 @@ func (u *InUse) Run(ctx context.Context) error {
 	}
 }
 
-// Report writes which disks are in use, and returns the node as of that write: its
-// volumesAttached is from after all of them were in use.
+// Report writes which disks are in use, and returns the node as of that write. Its volumesAttached
+// is from after all of them were in use.
 func (u *InUse) Report(ctx context.Context) (*corev1.Node, error) {
 	u.reporting.Lock()
 	defer u.reporting.Unlock()

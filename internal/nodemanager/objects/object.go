@@ -75,7 +75,7 @@ type object struct {
 	stop context.CancelFunc
 }
 
-// update records the state of the object at a version, unless a newer one is known: a watch may be
+// update records the state of the object at a version, unless a newer one is known. A watch may be
 // behind a read, and the other way round. It reports whether the known state changed.
 func (o *object) update(state client.Object, version string) bool {
 	if o.isNewerThan(version) {

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// A token is renewed after renewPercent of its life, or after longestUse if that is sooner;
-	// up to renewJitter earlier, so that tokens issued together aren't renewed together.
+	// A token is renewed after renewPercent of its life, or after longestUse if that is sooner. The
+	// renewal is up to renewJitter earlier, so that tokens issued together aren't renewed together.
 	renewPercent = 80
 	longestUse   = 24 * time.Hour
 	renewJitter  = 10 * time.Second

@@ -59,10 +59,10 @@ func New(clock clock.WithDelayedExecution, metrics *metrics.Metrics) *Operations
 }
 
 // Do queues the work of a task, unless an operation runs at its directory or the backoff isn't
-// over, and returns the state of the directory's operation. OnEnd's function is called when the
-// work ends. A failed mount doesn't delay its unmount. An unmount cancels what it undoes, and
-// begins once that work has returned. A shutdown of the program doesn't cancel the work: half a
-// mount is worse than a late one.
+// over. It returns the state of the directory's operation. OnEnd's function is called when the work
+// ends. A failed mount doesn't delay its unmount. An unmount cancels what it undoes, and begins
+// once that work has returned. A shutdown of the program doesn't cancel the work: half a mount is
+// worse than a late one.
 func (o *Operations) Do(ctx context.Context, task Task, work func(context.Context) error) Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -30,9 +30,9 @@ func Find(ctx context.Context, cached client.Reader, uid types.UID) (*corev1.Pod
 	return &pods.Items[0], nil
 }
 
-// FindLive finds a pod of the node in the API server; nil if it is gone. cached is nil if the
-// cache doesn't have the pod. A node may not get a pod that doesn't exist, or that the
-// authorizer doesn't know to be on the node: such a pod is listed.
+// FindLive finds a pod of the node in the API server; nil if it is gone. cached is nil if the cache
+// doesn't have the pod. A node may not get a pod that doesn't exist, or that the authorizer doesn't
+// know to be on the node. Such a pod is listed.
 func FindLive(ctx context.Context, live client.Reader, node string, uid types.UID, cached *corev1.Pod) (*corev1.Pod, error) {
 	fields := client.MatchingFields{"spec.nodeName": node}
 	options := []client.ListOption{fields}

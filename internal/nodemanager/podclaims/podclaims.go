@@ -54,8 +54,8 @@ func HasVolumes(pod *corev1.Pod) bool {
 	return false
 }
 
-// NeedsVolumes reports whether a pod's volumes must stay mounted: until the pod is finished or
-// being deleted, and in any case while one of its containers runs. A pod without container
+// NeedsVolumes reports whether a pod's volumes must stay mounted. That is until the pod is finished
+// or being deleted, and in any case while one of its containers runs. A pod without container
 // statuses has no running container.
 func NeedsVolumes(pod *corev1.Pod) bool {
 	if hasRunningContainer(pod) {

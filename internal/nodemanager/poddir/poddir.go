@@ -1,6 +1,6 @@
-// Package poddir is the directories of a node's pods, in the kubelet's layout: which volumes,
-// parts of volumes and descriptions of containers a pod has there. With the mount table they
-// are the actual state, which survives a restart of the agent. The package reads names only,
+// Package poddir is the directories of a node's pods, in the kubelet's layout. It knows which
+// volumes, parts of volumes and descriptions of containers a pod has there. With the mount table
+// they are the actual state, which survives a restart of the agent. The package reads names only,
 // so that a volume that hangs never makes it hang, and removes empty directories only.
 package poddir
 

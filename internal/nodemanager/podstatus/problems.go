@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/event"
 )
 
-// Problems remembers which problems of pods that can't be torn down were recorded, so that
-// each is recorded once, and how often the pods were tried. Its zero value is usable.
+// Problems remembers which problems of pods that can't be torn down were recorded. So each is
+// recorded once. It also remembers how often the pods were tried. Its zero value is usable.
 type Problems struct {
 	recorded event.Once[types.UID]
 	mu       sync.Mutex

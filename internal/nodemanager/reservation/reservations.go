@@ -68,9 +68,9 @@ func (r *Reservations) reservedBy(ctx context.Context, pod types.UID, resolved *
 	return found, err
 }
 
-// ownsName reports whether another pod has a volume of its own whose directory has the name
-// of this volume object: that pod has its own volume, and not the object. checkName keeps
-// both from being in one pod.
+// ownsName reports whether another pod has a volume of its own whose directory has the name of this
+// volume object. That pod has its own volume, and not the object. checkName keeps both from being
+// in one pod.
 func (r *Reservations) ownsName(ctx context.Context, uid types.UID, resolved *resolve.ResolvedVolume) bool {
 	other, err := podclaims.Find(ctx, r.cached, uid)
 	if err != nil || other == nil || resolved.IsBlock() {

@@ -8,7 +8,7 @@ import (
 )
 
 // checkName refuses a volume object with the name and type of a volume without a claim in the same
-// pod: both would have the same directory.
+// pod. Both would have the same directory.
 func checkName(resolved *ResolvedVolume) error {
 	if resolved.PersistentVolume == nil || resolved.IsBlock() {
 		return nil

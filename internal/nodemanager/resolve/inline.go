@@ -18,8 +18,8 @@ func isInline(volume corev1.Volume) bool {
 	return volume.CSI != nil && volume.CSI.Driver == stowagev1alpha1.NFSDriver
 }
 
-// resolveInline resolves an inline volume, for which the pod names a StorageBackend and nothing else:
-// a pod that may not name an NFS server may have one, too. A pod keeps the volume that it has,
+// resolveInline resolves an inline volume, for which the pod names a StorageBackend and nothing else.
+// A pod that may not name an NFS server may have one, too. A pod keeps the volume that it has,
 // whatever becomes of the backend.
 func (r *Resolver) resolveInline(ctx context.Context, resolved *ResolvedVolume) error {
 	source := resolved.Volume.CSI

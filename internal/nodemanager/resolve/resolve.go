@@ -113,7 +113,7 @@ func refusalOf(claim *corev1.PersistentVolumeClaim, name string) error {
 	return WaitFor("claim %s is being deleted: create it again once it is gone", name)
 }
 
-// CheckVolume returns an error unless the volume's claimRef is the claim: a volume of another claim,
+// CheckVolume returns an error unless the volume's claimRef is the claim. A volume of another claim,
 // or of an earlier one of that name, has another owner's data.
 func CheckVolume(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if reference := volume.Spec.ClaimRef; reference == nil || reference.UID != claim.UID {

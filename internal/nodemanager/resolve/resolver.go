@@ -18,7 +18,7 @@ type Resolver struct {
 	Types, Devices volumes.Registry
 }
 
-// get reads an object. Forbidden means the same as NotFound: the authorizer lets a node read the
+// get reads an object. Forbidden means the same as NotFound. The authorizer lets a node read the
 // objects of its pods, and may learn of a pod a moment later than the node.
 func (r *Resolver) get(ctx context.Context, key client.ObjectKey, object client.Object, what string) error {
 	err := r.Live.Get(ctx, key, object)

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// typeOf is the name of a volume's type in the API, such as secret; with the driver's name for CSI,
-// and with the mode for block volumes.
+// typeOf is the name of a volume's type in the API, such as secret. It has the driver's name for
+// CSI, and the mode for block volumes.
 func typeOf(spec volumes.Spec) string {
 	name := sourceName(spec)
 	if driver := driverOf(spec); driver != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// AttachedTo returns the disk as it is attached to an instance that a node may be; nil where it
-// isn't attached, and no attach is in progress.
+// AttachedTo returns the disk as it is attached to an instance that a node may be. It is nil where
+// the disk isn't attached and no attach is in progress.
 func (c *Client) AttachedTo(ctx context.Context, node backend.NodeIdentity, path func(*Instance) string) (*compute.AttachedDisk, error) {
 	candidates, err := c.InstancesOf(ctx, node)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 //
 // Its request id is computed, never random. So a repeat, after a crash or from a second leader,
 // joins the operation in progress, and a stale request does nothing. After an operation failed, the
-// next attempt's id is computed from that operation's name: for a day the API would answer the old
+// next attempt's id is computed from that operation's name. For a day the API would answer the old
 // id with the old error.
 type change struct {
 	// doing describes the change for people.

@@ -22,7 +22,7 @@ const (
 )
 
 // Inspection checks whether all of a directory can be removed, if the server maps root to another
-// user. It takes as many calls as it needs: a file on the share has the progress for the next call,
+// user. It takes as many calls as it needs. A file on the share has the progress for the next call,
 // also for that of the next leader.
 type Inspection struct {
 	// File has the progress; it is written under a name beginning with Aside first.

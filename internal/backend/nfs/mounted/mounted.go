@@ -3,7 +3,7 @@
 //
 // Open returns a tree.Dir of the mount point. Every step is relative to an open directory, and the
 // kernel follows no symlink and crosses no mount. The kernel may block a call for as long as the
-// server is silent, in spite of the context: callers run it where that does no harm.
+// server is silent, in spite of the context. Callers run it where that does no harm.
 package mounted
 
 import (

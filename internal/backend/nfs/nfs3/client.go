@@ -1,5 +1,5 @@
-// Package nfs3 speaks NFS version 3 (RFC 1813) to a server, without a mount and without privileges:
-// what the manager needs to make and remove directories.
+// Package nfs3 speaks NFS version 3 (RFC 1813) to a server, without a mount and without privileges.
+// That is what the manager needs to make and remove directories.
 //
 // A Client belongs to one server. It opens a tree.Dir with a connection of its own, which goes back
 // to the client when the Dir is closed. Every call has a deadline and ends with its context. An

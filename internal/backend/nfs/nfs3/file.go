@@ -17,7 +17,7 @@ const (
 	fileSync = 2
 	// maxChunk is what every server takes and gives in one call.
 	maxChunk = 8 << 10
-	// maxChunks is how many calls a file may take: all files here are small, but a server may
+	// maxChunks is how many calls a file may take. All files here are small, but a server may
 	// transfer as little as a byte with each call.
 	maxChunks = 1024
 )

@@ -38,7 +38,7 @@ type session struct {
 }
 
 // query calls a procedure that changes nothing. If a reused connection is broken, it repeats the
-// call once on a new one; it doesn't repeat a call that a silent server didn't answer.
+// call once on a new one. It doesn't repeat a call that a silent server didn't answer.
 func (s *session) query(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
 	reused := s.conn != nil
 	results, err := s.call(ctx, proc, arguments)
@@ -93,7 +93,7 @@ func (s *session) end() {
 }
 
 // status reads the status at the beginning of the results of every procedure. A stale handle may be
-// the root's, so the next Open requests the root again: some servers describe a directory that is
+// the root's, so the next Open requests the root again. Some servers describe a directory that is
 // gone, and refuse everything else.
 func (s *session) status(results *decoder) error {
 	code := results.uint32()

@@ -1,5 +1,5 @@
-// Package nfstest runs NFS servers for tests, in this process: a correct one, on a folder of this
-// machine, and a proxy before it that makes faults.
+// Package nfstest runs NFS servers for tests, in this process. One is correct and serves a folder
+// of this machine; the other is a proxy before it that makes faults.
 //
 // Both listen on the loopback address only. It is never part of a program.
 package nfstest

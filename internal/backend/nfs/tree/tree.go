@@ -1,5 +1,5 @@
 // Package tree has the few operations on files and directories that the NFS backend needs, and what
-// is built from them: opening paths, writing files atomically, removing whole trees.
+// is built from them. These open paths, write files atomically, and remove whole trees.
 //
 // Two packages implement Dir: nfs3 calls the server itself, mounted works on a share that is mounted
 // in the manager's pod. The rules that keep data safe are the same for both: they follow no symlink,

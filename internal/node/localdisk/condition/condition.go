@@ -1,6 +1,6 @@
-// Package condition reports in the status of NodeDisks, NodeVolumes and NodeRecyclings:
-// it turns kinds of errors into reasons, sets conditions, and finds those that deserve an
-// event. The agents of local disks call it. It changes objects in memory only.
+// Package condition reports in the status of NodeDisks, NodeVolumes and NodeRecyclings. It turns
+// kinds of errors into reasons, sets conditions, and finds those that deserve an event. The agents
+// of local disks call it. It changes objects in memory only.
 package condition
 
 import (

@@ -1,8 +1,8 @@
-// Package identity recognises disks. It accepts the disk of a backend's folder by a marker that
-// it writes there, and recognises the disk by that marker and its file system. It refuses
-// folders of other backends, of disks that aren't mounted, and of copies: nothing is written to
-// the wrong disk. It finds volumes on a disk that have no NodeVolume. It writes only markers and
-// folders, and never touches a volume.
+// Package identity recognises disks. It accepts the disk of a backend's folder by a marker that it
+// writes there. It recognises the disk by that marker and its file system. It refuses folders of
+// other backends, of disks that aren't mounted, and of copies: nothing is written to the wrong
+// disk. It finds volumes on a disk that have no NodeVolume. It writes only markers and folders, and
+// never touches a volume.
 package identity
 
 import (

@@ -1,6 +1,6 @@
-// Package inspect reads the state of a volume that was made: its usage, whether its disk or file
-// system fails, and whether either is nearly full. It only reads. A disk that can't be read is a
-// problem of the volume. An inspection that fails for another reason reports nothing.
+// Package inspect reads the state of a volume that was made. That is its usage, whether its disk or
+// file system fails, and whether either is nearly full. It only reads. A disk that can't be read is
+// a problem of the volume. An inspection that fails for another reason reports nothing.
 package inspect
 
 import (

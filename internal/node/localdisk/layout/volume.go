@@ -1,7 +1,7 @@
-// Package layout defines what a volume of the local backend is on a disk: its directory or image,
-// its name, and the owner record with its claim. All paths are opened below one base directory,
-// and through no symlink. The package also has the kinds of errors that the agents of local disks
-// share. It writes nothing but the owner record.
+// Package layout defines what a volume of the local backend is on a disk. That is its directory or
+// image, its name, and the owner record with its claim. All paths are opened below one base
+// directory, and through no symlink. The package also has the kinds of errors that the agents of
+// local disks share. It writes nothing but the owner record.
 package layout
 
 import (

@@ -62,7 +62,7 @@ func SetOnDraft(folder, dir *os.File, volume layout.Volume) error {
 // in a directory of their own, and xfs needs room to share blocks.
 const copyMargin = 64 << 20
 
-// copySlack is how much larger than its limit a directory may be once it is filled: names that were
+// copySlack is how much larger than its limit a directory may be once it is filled. Names that were
 // written in another order take up more. Its limit stays the same.
 const copySlack = 1 << 20
 

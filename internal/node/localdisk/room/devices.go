@@ -39,8 +39,8 @@ func readDevices(of layout.Base) (devices, error) {
 	return devices{table: table, base: string(of), resolved: resolved}, err
 }
 
-// at returns the major:minor of the file system that a folder below the base lies on, or would
-// lie on; "" for one that isn't below it.
+// at returns the major:minor of the file system that a folder below the base lies on, or would lie
+// on. It is "" for one that isn't below it.
 func (d devices) at(path string) string {
 	relative, err := filepath.Rel(d.base, path)
 	if err != nil || !filepath.IsLocal(relative) {

@@ -21,8 +21,8 @@ type Room struct {
 	allocated
 }
 
-// enoughInodes and enoughPart are how many inodes, or at most which part of all, must be left
-// for a new volume: without inodes it can hold no files.
+// enoughInodes and enoughPart are how many inodes, or at most which part of all, must be left for a
+// new volume. Without inodes it can hold no files.
 const enoughInodes, enoughPart = 1024, 20
 
 // left is what volumes can still have.

@@ -96,7 +96,7 @@ func (s *Store) openToRemove(volume layout.Volume) (*os.File, error) {
 }
 
 // refuseUnknown returns an error where a volume isn't in its folder, and that may be a mere mount
-// point: no disk was accepted there, and none left its marker.
+// point. No disk was accepted there, and none left its marker.
 func refuseUnknown(folder *os.File, volume layout.Volume) error {
 	there, err := safepath.OpenAt(folder, volume.Name)
 	if err == nil {

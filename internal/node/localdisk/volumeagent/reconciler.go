@@ -42,8 +42,8 @@ const (
 	// volumeWorkers is how many volumes are reconciled at once: enough for several disks that
 	// hang.
 	volumeWorkers = 128
-	// roomEach is the time between two volumes that wait for room, and roomRest the shortest
-	// time between two rounds: each volume that is removed wakes them.
+	// roomEach is the time between two volumes that wait for room, and roomRest the shortest time
+	// between two rounds. Each volume that is removed wakes them.
 	roomEach, roomRest = 10 * time.Millisecond, time.Second
 )
 

@@ -183,8 +183,8 @@ func (d *Driver) Publish(ctx context.Context, spec volumes.Spec, staging, target
 }
 
 // isUsedByOthers reports whether a staged share is mounted for another pod than the one that is to
-// see it at target, or at another path of that pod. That pod may have parts of it, and what an agent
-// of the previous layout mounted.
+// see it at target. Another path of that pod counts, too. That pod may have parts of it, and what an
+// agent of the previous layout mounted.
 func isUsedByOthers(table mount.Table, staged mount.Point, target string) bool {
 	pod := mounting.PodOf(target)
 	return slices.ContainsFunc(usersOf(table, staged), func(point mount.Point) bool {

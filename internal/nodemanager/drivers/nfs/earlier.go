@@ -16,8 +16,8 @@ import (
 const earlierVolumes = "volumes/kubernetes.io~nfs/"
 
 // earlier is the folder in which agents of the previous layout mounted volumes of the driver, for
-// all pods of the node: <folder>/<key of the share>. The volume type for nfs volumes still does so
-// with its own. "": there is none.
+// all pods of the node. Each is <folder>/<key of the share>. The volume type for nfs volumes still
+// does so with its own. "": there is none.
 type earlier struct {
 	shares *Shares
 	folder string
@@ -61,9 +61,9 @@ func (s *Share) earlierKey() string {
 	return before.Key()
 }
 
-// drop unmounts in the folder the share that is mounted at a staging path, too: with two, each
-// would take the other for a user, and stay. Pods keep their mounts. It isn't the last mount, so
-// it waits for no server.
+// drop unmounts in the folder the share that is mounted at a staging path, too. With two, each
+// would take the other for a user, and stay. Pods keep their mounts. It isn't the last mount, so it
+// waits for no server.
 func (e earlier) drop(ctx context.Context, staging string) error {
 	if e.folder == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ensureMountPoints makes the folders of a volume on which containers mount other volumes: the
+// ensureMountPoints makes the folders of a volume on which containers mount other volumes. The
 // volume is read-only in containers, so the runtime can't make them later. They hide files of the
 // same name at the volume's top, as in the kubelet.
 func ensureMountPoints(dir *os.Root, pod *corev1.Pod, volume string) error {

@@ -1,7 +1,7 @@
-// Package hostpath serves volumes that are a directory, file, socket or device of the node: volume
-// objects of source hostPath, and pods that name a path themselves. It never removes what is at the
-// path. It makes a missing path only if the type allows that: without a type, a directory, as
-// container runtimes do.
+// Package hostpath serves volumes that are a directory, file, socket or device of the node. These
+// are volume objects of source hostPath, and pods that name a path themselves. It never removes
+// what is at the path. It makes a missing path only if the type allows that: without a type, a
+// directory, as container runtimes do.
 //
 // A directory is mounted with the mounts inside it, except the agent's own: with these, every pod
 // would hold all other pods' volumes. Later mounts and unmounts propagate as far as the

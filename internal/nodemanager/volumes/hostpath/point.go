@@ -17,8 +17,8 @@ import (
 const besidePrefix = ".other-"
 
 // ensureKind makes an existing mount point a directory or a file, like the source. One of the other
-// kind was made to reserve the volume for this pod before the kind of the path was known, or when
-// it had another kind. The name is the reservation: it exists at every moment.
+// kind was made to reserve the volume for this pod. Then the kind of the path was not known yet, or
+// was another. The name is the reservation: it exists at every moment.
 func (p Plugin) ensureKind(ctx context.Context, dir string, isDir bool) error {
 	beside := filepath.Join(filepath.Dir(dir), besidePrefix+filepath.Base(dir))
 	// Left by a crash before the end.

@@ -3,7 +3,7 @@
 //
 // The StorageBackend has the share, its mount options and the owner of the folder; the pod has no
 // say in these. All of it is recorded on the node before the folder is made, and from then on the
-// record decides: pod and backend may be changed, or gone. A folder without a record isn't this
+// record decides. Pod and backend may be changed, or gone. A folder without a record isn't this
 // node's, and is never removed.
 //
 // Driver makes the folder and mounts it, for a kubelet and for Plugin. remote.Calls makes all calls
@@ -88,7 +88,7 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 }
 
 // unpublish unmounts a volume, and removes its folder. An agent of the previous layout bound the
-// folder from where package nfs mounted it: the driver unmounts that first, and package nfs removes
+// folder from where package nfs mounted it. The driver unmounts that first, and package nfs removes
 // its names.
 func (p Plugin) unpublish(ctx context.Context, id, dir string) error {
 	if err := p.driver.unmount(ctx, id, p.Path(dir)); err != nil {

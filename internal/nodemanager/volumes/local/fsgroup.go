@@ -41,8 +41,8 @@ func (p Plugin) applyFSGroup(ctx context.Context, spec volumes.Spec, source *os.
 	return p.owner.ApplyFSGroup(ctx, spec.Pod, spec.Name(), source)
 }
 
-// isUsedBeside reports whether another pod has the directory, or a part of it: whether it is mounted
-// in another pod's folder for volumes of this type.
+// isUsedBeside reports whether another pod has the directory, or a part of it. That is whether it is
+// mounted in another pod's folder for volumes of this type.
 func isUsedBeside(source *os.File, dir string) (bool, error) {
 	points, err := mount.Visible(source)
 	if err != nil {

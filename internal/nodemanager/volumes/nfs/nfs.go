@@ -2,10 +2,10 @@
 // themselves. They have no driver and no handle. So each pod records which share it has, in the
 // name of an empty directory beside its mount. Volumes of Stowage's own driver are of source csi.
 //
-// A share is mounted once per node, in a folder of the agent's own, and bound from there for each
+// A share is mounted once per node, in a folder of the agent's own. It is bound from there for each
 // pod, by the steps of package drivers/nfs. The mount table and the names of directories are the
-// only state. Agents of the previous layout had volumes of the driver here, too: they are
-// unmounted as all others are.
+// only state. Agents of the previous layout had volumes of the driver here, too: they are unmounted
+// as all others are.
 package nfs
 
 import (

@@ -15,7 +15,7 @@ import (
 )
 
 // MustMountInMemoryAlone fails unless a type of this name handles volumes of a source and no
-// others, mounts one with a file as a tmpfs, and unmounts it. It needs root.
+// others. The type must mount one with a file as a tmpfs, and unmount it. It needs root.
 func MustMountInMemoryAlone(t *testing.T, plugin volumes.Plugin, name string, source corev1.VolumeSource, file string) {
 	t.Helper()
 	mounttest.NeedsRoot(t)
