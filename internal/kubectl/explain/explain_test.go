@@ -210,8 +210,7 @@ func TestExplainSaysHowLongAReleasedVolumeIsKept(t *testing.T) {
 	w := well()
 	w.claim, w.pod.Spec.Volumes = nil, nil
 	w.pv.Status.Phase, w.pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
-	w.pv.Status.LastPhaseTransitionTime = ptr.To(metav1.NewTime(kubectltest.Now))
-	w.backend.Spec.Deletion.RetainFor.Duration = 72 * 3600e9
+	w.pv.Status.Reason = "UndeletableUntil2030-01-05T12:00:00Z"
 	got, err := kubectltest.Run(t.Context(), explain.New, "pv pvc-uid", kubectltest.Client(w.objects()...))
 	if err != nil || !strings.Contains(got.Out, "its data is kept until 2030-01-05T12:00:00Z") || !strings.Contains(got.Out, "kubectl stowage undelete pvc-uid") {
 		t.Errorf("%v\n%s", err, got.Out)

@@ -30,7 +30,6 @@ func objects() []client.Object {
 		Capacity: &stowagev1alpha1.BackendCapacity{Total: ptr.To(resource.MustParse("10Gi")), Used: ptr.To(resource.MustParse("1Gi"))},
 		Volumes:  ptr.To(int32(3)), Orphans: ptr.To(int32(1)), LostVolumes: ptr.To(int32(0)),
 	}
-	fast.Spec.Deletion.RetainFor.Duration = time.Hour
 	cloud.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Unavailable", Message: "no answer"}}
 	disk := &stowagev1alpha1.NodeDisk{
 		ObjectMeta: metav1.ObjectMeta{Name: "fast-node-1"}, Spec: stowagev1alpha1.NodeDiskSpec{NodeName: "node-1", Backend: "fast"},
@@ -50,7 +49,7 @@ func objects() []client.Object {
 	}
 	released := Volume("released", ReservedTo("old"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
 	released.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.LocalDriver, VolumeHandle: "released", VolumeAttributes: map[string]string{"backend": "fast"}}}
-	released.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, LastPhaseTransitionTime: ptr.To(ago(0))}
+	released.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, Reason: "UndeletableUntil2030-01-02T13:00:00Z"}
 	pod := Pod("db", "node-1", "bound")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: stowagev1alpha1.VolumesReadyCondition, Status: "False", Reason: "Mounting", Message: "busy", LastTransitionTime: ago(time.Second)}}
 	return []client.Object{fast, cloud, disk, gone, Node("node-1"), Node("node-2"), pending, bound, attachment, released, pod}
