@@ -82,6 +82,26 @@ func TestStatusShowsWhereClaimsAreAttachedAndMounted(t *testing.T) {
 	}
 }
 
+func TestStatusShowsVolumesThatNoClaimHas(t *testing.T) {
+	got, err := kubectltest.Run(t.Context(), status.New, "-o wide", kubectltest.Client(objects()...))
+	if want := "- Released (data kept until 2030-01-02T13:00:00Z) released 1Gi - -\n"; err != nil || !strings.Contains(squeezed(got.Out), want) {
+		t.Errorf("want %q, got %v\n%s", want, err, got.Out)
+	}
+}
+
+func TestAFrameThatIsInterruptedIsNotDrawn(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	interrupted := interceptor.NewClient(kubectltest.Client(objects()...), interceptor.Funcs{
+		List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+			stop()
+			return ctx.Err()
+		},
+	})
+	if got, err := kubectltest.Run(ctx, status.New, "--watch", interrupted); err != nil || got.Out != "" {
+		t.Errorf("%v\n%s", err, got.Out)
+	}
+}
+
 func TestStatusOfAnEmptyClusterSaysWhatToDo(t *testing.T) {
 	got, err := kubectltest.Run(t.Context(), status.New, "", kubectltest.Client())
 	if err != nil || !strings.Contains(got.Out, "There is no StorageBackend: create one") || !strings.Contains(got.Out, "Nothing waits.") {
@@ -104,7 +124,7 @@ func TestStatusIsDrawnAgainUntilItIsStopped(t *testing.T) {
 		},
 	})
 	got, err := kubectltest.Run(ctx, status.New, "--watch --interval 1s", counting)
-	if err != nil || strings.Count(got.Out, "Backends\n") != 2 || strings.Contains(got.Out, "\x1b") {
+	if err != nil || strings.Count(got.Out, "Backends\n") != 2 || strings.Count(got.Out, "default/bound") != 2 || strings.Contains(got.Out, "\x1b") {
 		t.Errorf("%v after %d reads\n%s", err, reads, got.Out)
 	}
 }
