@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -96,29 +95,4 @@ func describe(pid int) string {
 	const enough = 100
 	command := strings.TrimSpace(strings.ReplaceAll(read(pid, "cmdline"), "\x00", " "))
 	return fmt.Sprintf("process %d (%s)", pid, command[:min(len(command), enough)])
-}
-
-// holders are the processes that use it: by an open file, a current folder, a root, or
-// with the device mounted in their mount namespace.
-func (t thing) holders() (holders []string) {
-	if t.path == "" && t.device == 0 {
-		return nil
-	}
-	mounted := fmt.Sprintf(" %d:%d ", unix.Major(t.device), unix.Minor(t.device))
-	for _, pid := range allProcesses() {
-		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is right
-		for _, name := range []string{"cwd", "root", "exe"} {
-			links = append(links, fmt.Sprintf("/proc/%d/%s", pid, name))
-		}
-		holds := slices.ContainsFunc(links, func(link string) bool {
-			var stat unix.Stat_t
-			path, err := os.Readlink(link)
-			return err == nil && unix.Stat(link, &stat) == nil &&
-				(t.path != "" && within(path, t.path) || t.device != 0 && stat.Mode&unix.S_IFMT == unix.S_IFBLK && stat.Rdev == t.device)
-		})
-		if holds || t.device != 0 && strings.Contains(read(pid, "mountinfo"), mounted) {
-			holders = append(holders, describe(pid))
-		}
-	}
-	return holders
 }
