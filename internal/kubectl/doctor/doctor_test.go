@@ -68,9 +68,13 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		result  Result
 		says    string
 	}{
-		"two versions":        {func(o *objects) { o.agents[0].Spec.Template.Spec.Containers[0].Image = "agent:v0" }, "versions", Warning, "images v0, v1"},
-		"no CRD":              {func(o *objects) { o.served = o.served[:3] }, "CRDs", Failed, "doesn't serve storagebackends"},
-		"no manager":          {func(o *objects) { o.managers = nil }, "manager", Failed, "no Deployment"},
+		"two versions":                  {func(o *objects) { o.agents[0].Spec.Template.Spec.Containers[0].Image = "agent:v0" }, "versions", Warning, "images v0, v1"},
+		"no CRD":                        {func(o *objects) { o.served = o.served[:3] }, "CRDs", Failed, "doesn't serve storagebackends"},
+		"no manager":                    {func(o *objects) { o.managers, o.lead = nil, nil }, "manager", Failed, "no Deployment"},
+		"a manager outside the cluster": {func(o *objects) { o.managers = nil }, "manager", OK, "outside the cluster, without a Deployment: a holds lease"},
+		"agents outside the cluster": {func(o *objects) {
+			o.agents, o.csiNodes[0].Annotations = nil, map[string]string{stowagev1alpha1.FollowsPodsAnnotation: "true"}
+		}, "node agents", OK, "outside the cluster, without a DaemonSet: they follow pods on 1 of 1 nodes"},
 		"no manager is ready": {func(o *objects) { o.managers[0].Status.ReadyReplicas = 0 }, "manager", Failed, "0 of 2 replicas ready"},
 		"no leader":           {func(o *objects) { o.lead[0].Spec.RenewTime.Time = kubectltest.Now.Add(-time.Hour) }, "leader", Failed, "was last renewed at 2030-01-02T11:00:00Z"},
 		"a pod that ends": {func(o *objects) {
