@@ -91,6 +91,7 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"no privilege":             {func(o *objects) { o.agents[0].Spec.Template.Spec.Containers[0].SecurityContext = nil }, "mount propagation", Failed, "isn't privileged"},
 		"a node isn't Ready":       {func(o *objects) { o.nodes[0].Status.Conditions = nil }, "nodes", Warning, "node-1"},
 		"a clock is wrong":         {func(o *objects) { o.leases[0].Spec.RenewTime.Time = kubectltest.Now.Add(-time.Minute) }, "clocks", Warning, "node-1 by -1m0s"},
+		"a slow write is no clock": {func(o *objects) { o.leases[0].Spec.RenewTime.Time = kubectltest.Now.Add(-10 * time.Second) }, "clocks", OK, "within 15s of the API server's"},
 		"no lease can be read":     {func(o *objects) { o.leases = nil }, "clocks", Unknown, "no lease"},
 		"a backend isn't Ready":    {func(o *objects) { o.backends[0].Status.Conditions = nil }, "backends", Failed, "fast"},
 		"no backend":               {func(o *objects) { o.backends = nil }, "backends", Warning, "there is none"},

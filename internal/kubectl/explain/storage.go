@@ -84,7 +84,7 @@ func windowOf(v *stored) string {
 }
 
 func reasonIn(events []corev1.Event) string {
-	if why := newest(events, true); why != "" {
+	if why := facts.Newest(events, true); why != "" {
 		return "; " + why
 	}
 	return ""

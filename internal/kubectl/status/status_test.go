@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -85,6 +86,29 @@ func TestStatusShowsWhereClaimsAreAttachedAndMounted(t *testing.T) {
 func TestStatusShowsVolumesThatNoClaimHas(t *testing.T) {
 	got, err := kubectltest.Run(t.Context(), status.New, "-o wide", kubectltest.Client(objects()...))
 	if want := "- Released (data kept until 2030-01-02T13:00:00Z) released 1Gi - -\n"; err != nil || !strings.Contains(squeezed(got.Out), want) {
+		t.Errorf("want %q, got %v\n%s", want, err, got.Out)
+	}
+}
+
+func TestStatusSaysWhyWhereOnlyEventsDo(t *testing.T) {
+	claim := Claim(ClaimUID("c"))
+	claim.Status.Phase, claim.CreationTimestamp = corev1.ClaimPending, ago(time.Minute)
+	pod := Pod("web", "node-1")
+	pod.UID, pod.Status.Phase, pod.CreationTimestamp = "p", corev1.PodPending, ago(time.Second)
+	event := func(name, kind string, uid types.UID, age time.Duration, severity, reason, note string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: name},
+			InvolvedObject: corev1.ObjectReference{Kind: kind, UID: uid}, LastTimestamp: ago(age), Type: severity, Reason: reason, Message: note,
+		}
+	}
+	got, err := kubectltest.Run(t.Context(), status.New, "", kubectltest.Client(claim, pod,
+		event("1", "PersistentVolumeClaim", "c", 0, "Normal", "WaitForFirstConsumer", "waiting"),
+		event("2", "PersistentVolumeClaim", "c", time.Minute, "Warning", "ProvisioningFailed", "no such mode"),
+		event("3", "PersistentVolumeClaim", "c", 2*time.Hour, "Warning", "Other", "old"),
+		event("4", "Pod", "p", 0, "Warning", "BackOff", "no image"),
+		event("5", "Pod", "p", time.Second, "Warning", "FailedMount", "no answer"),
+	))
+	if want := "claim default/data 60s ProvisioningFailed: no such mode\npod default/web 1s FailedMount: no answer\n"; err != nil || !strings.Contains(squeezed(got.Out), want) {
 		t.Errorf("want %q, got %v\n%s", want, err, got.Out)
 	}
 }
