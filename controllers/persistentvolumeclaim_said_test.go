@@ -1,9 +1,13 @@
 package controllers
 
 import (
+	"slices"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -26,6 +30,31 @@ var _ = Describe("What is said of a claim", func() {
 			Expect(w.condition(claim).Message).To(HavePrefix(`StorageBackend disks: the file system "btrfs" is not supported here`))
 		})
 	}
+
+	It("has what is impossible before there is a pod, where kube-controller-manager binds, once", func() {
+		w := newWorld(reconciler.ClassesScope)
+		class := Class("odd", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", stowagev1alpha1.FSTypeParameter: "btrfs"})
+		class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+		w.create(LocalBackend("disks"), class, Claim(InClass("odd")))
+
+		for range 3 {
+			w.settle()
+		}
+
+		failed := HavePrefix(`Warning ProvisioningFailed StorageBackend disks: the file system "btrfs" is not supported here`)
+		Expect(slices.DeleteFunc(w.newEvents(), func(event string) bool { return !strings.Contains(event, "ProvisioningFailed") })).To(ConsistOf(failed))
+	})
+
+	It("has nothing of a claim that waits for its pod, where kube-controller-manager binds", func() {
+		w := newWorld(reconciler.ClassesScope)
+		class := Class("disks", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"})
+		class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+		w.create(LocalBackend("disks"), class, Claim(InClass("disks")))
+
+		w.settle()
+
+		Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring("ProvisioningFailed")))
+	})
 
 	It("names the pod that keeps it once it is deleted, once", func() {
 		w, claim, _ := madeVolumeOf()

@@ -29,7 +29,6 @@ import (
 	"github.com/stowage-dev/stowage/controllers/node"
 	"github.com/stowage-dev/stowage/controllers/nodevolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolume"
-	"github.com/stowage-dev/stowage/controllers/persistentvolume/reclaim"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/storagebackend"
@@ -134,7 +133,7 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (rec
 
 // serveMetrics serves what the objects of the cluster say, and the claims that wait.
 func serveMetrics(mgr ctrl.Manager, options Options) (*waiting.Claims, error) {
-	if err := statemetrics.Register(options.Metrics, mgr.GetClient(), reclaim.UndeletableUntil); err != nil {
+	if err := statemetrics.Register(options.Metrics, mgr.GetClient()); err != nil {
 		return nil, err
 	}
 	return waiting.New(options.Metrics, options.Clock)

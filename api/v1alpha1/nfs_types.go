@@ -51,7 +51,7 @@ type NFSBackend struct {
 	// mountOptions apply to every mount of this backend's volumes, before those
 	// of the StorageClass. A change holds for volumes made after it.
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(option, !option.matches('^(nfs)?vers=') || option.matches('^(nfs)?vers=(3|4|4[.][012])$'))",message="mountOptions must name a version of NFS that exists: vers=3, 4, 4.0, 4.1 or 4.2; or set nfsVersion"
+	// +kubebuilder:validation:XValidation:rule="self.all(option, !option.matches('^((nfs)?vers=|v[0-9])') || option.matches('^((nfs)?vers=|v)(3|4|4[.][012])$'))",message="mountOptions must name a version of NFS that exists: vers=3, 4, 4.0, 4.1 or 4.2; or set nfsVersion"
 	// +listType=atomic
 	// +optional
 	MountOptions []MountOption `json:"mountOptions,omitempty"`

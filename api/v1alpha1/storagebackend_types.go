@@ -51,6 +51,7 @@ type StorageBackendList struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.nfs), has(self.local), has(self.gce)].exists_one(set, set)",message="set exactly one of nfs, local and gce: a backend has one kind"
 // +kubebuilder:validation:XValidation:rule="has(self.nfs) == has(oldSelf.nfs) && has(self.local) == has(oldSelf.local) && has(self.gce) == has(oldSelf.gce)",message="the kind of a backend can't be changed, its volumes would be orphaned: create another StorageBackend"
+// +kubebuilder:validation:XValidation:rule="!has(self.nfs) || !has(self.storageClass) || !has(self.storageClass.mountOptions) || self.storageClass.mountOptions.all(option, !option.matches('^((nfs)?vers=|v[0-9])') || option.matches('^((nfs)?vers=|v)(3|4|4[.][012])$'))",message="storageClass.mountOptions must name a version of NFS that exists: vers=3, 4, 4.0, 4.1 or 4.2; or set nfs.nfsVersion"
 type StorageBackendSpec struct {
 	// nfs makes volumes as directories of an NFS share.
 	// +optional

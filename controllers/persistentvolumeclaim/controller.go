@@ -90,7 +90,7 @@ func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
 	case r.scope == reconciler.ClassesScope:
 		return []step.Func{
-			r.provisioner.AwaitProvisionRequest, r.provisioner.FindProvisionedVolume, r.findClass, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
+			r.findClass, r.provisioner.AwaitProvisionRequest, r.provisioner.FindProvisionedVolume, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
 		}
 	case binder.Completed(claim):
 		return []step.Func{r.protector.EnsureProtected, r.ensureMigrated, r.binder.FindBoundVolume, r.binder.Bind, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}

@@ -13,8 +13,8 @@ import (
 const banner = `
 Stowage is running.
 
-  manager      pid %-7d log %s
-  node agent   pid %-7d log %s
+  manager      pid %-7d log %s, metrics %s
+  node agent   pid %-7d log %s, metrics %s
   API server   %s, log %s
   gce-mock     pid %-7d log %s
                a cloud to try: %s
@@ -39,8 +39,9 @@ In another terminal:
   kubectl wait pod/disk-writer --for=condition=stowage.dev/VolumesReady
   kubectl get pvc,pv,volumeattachment && ls -l %s
 
-  # backends, room, and what waits and why, until Ctrl-C; the chain from a pod to its bytes
+  # a live table: backends, room, what waits and why, and what is attached and mounted where
   kubectl stowage status --watch
+  # the chain from a pod to its bytes
   kubectl stowage explain pod writer
 
 Ctrl-C unmounts and stops everything. What happens from now on:
@@ -52,8 +53,8 @@ func printBanner(c *cluster.Cluster) {
 	kubectl, _ := apiserver.Binary("kubectl") // it was used already
 	built, _ := os.Executable()               // kubectl stowage is built beside it
 	fmt.Printf(banner,
-		c.Manager.PID(), near(c.Manager.LogFile),
-		c.Agent.PID(), near(c.Agent.LogFile),
+		c.Manager.PID(), near(c.Manager.LogFile), c.Manager.Metrics,
+		c.Agent.PID(), near(c.Agent.LogFile), c.Agent.Metrics,
 		c.Config.Host, near(folder.Log("control-plane")),
 		c.Cloud.PID(), near(c.Cloud.LogFile), c.CloudEndpoint,
 		near(folder.Disks()),

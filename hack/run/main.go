@@ -50,7 +50,7 @@ func main() {
 
 func remove(ctx context.Context, dir string) error {
 	if err := cluster.Remove(ctx, dir); err != nil {
-		return err
+		return fmt.Errorf("%w\nAfter that, run 'make clean-run' again; what is not removed yet stays in %s", err, dir)
 	}
 	fmt.Printf("%s is removed.\n", dir)
 	return nil
@@ -70,14 +70,15 @@ func run(ctx context.Context, dir string) error {
 	if stopErr := c.Stop(context.WithoutCancel(ctx)); err == nil {
 		err = stopErr
 	}
-	if err == nil {
-		fmt.Printf("Stopped. All state is in %s: 'make run' continues, 'make clean-run' removes it.\n", dir)
+	if err != nil {
+		err = fmt.Errorf("%w\nThe programs have ended", err)
 	}
+	fmt.Printf("Stopped. All state is in %s: 'make run' continues, 'make clean-run' removes it.\n", dir)
 	return err
 }
 
 func follow(ctx context.Context, c *cluster.Cluster) error {
-	done := cluster.PrintStep("applying sample backends, classes " + sampleClasses)
+	done := cluster.PrintStep("applying sample backends: " + sampleClasses)
 	err := applySampleBackends(ctx, c)
 	done(err)
 	if err != nil {

@@ -19,14 +19,9 @@ import (
 // scrapeTimeout is how long the cache may take. It only takes long until it has synchronized.
 const scrapeTimeout = 5 * time.Second
 
-// Deadline returns when the data of a volume is deleted, and whether the volume is in its undelete
-// window.
-type Deadline func(pv *corev1.PersistentVolume) (time.Time, bool)
-
 // Collector implements prometheus.Collector. Its methods may be called concurrently.
 type Collector struct {
-	cached   client.Reader
-	deadline Deadline
+	cached client.Reader
 
 	volumes, ready                 *prometheus.Desc
 	retained, retainedBytes, first *prometheus.Desc
@@ -35,12 +30,12 @@ type Collector struct {
 var _ prometheus.Collector = &Collector{}
 
 // Register registers a Collector that reads objects from a cache.
-func Register(registerer prometheus.Registerer, cached client.Reader, deadline Deadline) error {
+func Register(registerer prometheus.Registerer, cached client.Reader) error {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return wrap.Error(registerer.Register(&Collector{
-		cached: cached, deadline: deadline,
+		cached:  cached,
 		volumes: describe("stowage_volumes", "PersistentVolumes of a backend, by phase.", "backend", "phase"),
 		ready:   describe("stowage_backend_ready", "1 if the StorageBackend's condition Ready is True, else 0.", "backend"),
 		retained: describe("stowage_retained_volumes",

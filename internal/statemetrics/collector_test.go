@@ -26,6 +26,9 @@ const end = 1_800_000_000
 func volume(name, driver, backend string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{}
 	pv.Name, pv.Status.Phase = name, phase
+	if phase == corev1.VolumeReleased { // its window ends later, the longer its name is
+		pv.Status.Reason = "UndeletableUntil" + time.Unix(end+int64(len(name)), 0).UTC().Format(time.RFC3339)
+	}
 	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeAttributes: map[string]string{stowagev1alpha1.BackendAttribute: backend}}
 	return pv
@@ -38,11 +41,6 @@ func backendNamed(name string, ready metav1.ConditionStatus) *stowagev1alpha1.St
 	return of
 }
 
-// retained takes a volume for one whose window ends later, the longer its name is.
-func retained(pv *corev1.PersistentVolume) (time.Time, bool) {
-	return time.Unix(end+int64(len(pv.Name)), 0), pv.Status.Phase == corev1.VolumeReleased
-}
-
 func served(t *testing.T, calls interceptor.Funcs, objects ...client.Object) *prometheus.Registry {
 	t.Helper()
 	scheme, err := program.Scheme()
@@ -51,7 +49,7 @@ func served(t *testing.T, calls interceptor.Funcs, objects ...client.Object) *pr
 	}
 	registry := prometheus.NewPedanticRegistry()
 	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
-	if err := statemetrics.Register(registry, cached, retained); err != nil {
+	if err := statemetrics.Register(registry, cached); err != nil {
 		t.Fatal(err)
 	}
 	return registry

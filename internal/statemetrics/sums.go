@@ -9,6 +9,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // sums are what one scrape found.
@@ -58,7 +59,7 @@ func (c *Collector) add(found *sums, pv *corev1.PersistentVolume) {
 		return
 	}
 	found.volumes[volumesOf{names[0], pv.Status.Phase}]++
-	until, retained := c.deadline(pv)
+	until, retained := volume.UndeletableUntil(pv)
 	if !retained {
 		return
 	}

@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,20 @@ func TestClaimName(t *testing.T) {
 	} {
 		if got := volume.ClaimName(owner, &corev1.Volume{Name: "scratch", VolumeSource: source}); got != want {
 			t.Errorf("the claim is %q, not %q", got, want)
+		}
+	}
+}
+
+func TestTheEndOfAnUndeleteWindowIsReadAsItWasWritten(t *testing.T) {
+	end := time.Date(2030, 1, 2, 13, 0, 0, 0, time.UTC)
+	pv := &corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Reason: volume.UndeletableReason(end.In(time.FixedZone("", 3600)))}}
+	if got, in := volume.UndeletableUntil(pv); pv.Status.Reason != "UndeletableUntil2030-01-02T13:00:00Z" || !in || !got.Equal(end) || !volume.InUndeleteWindow(pv) {
+		t.Errorf("of %s: got %s, %t", pv.Status.Reason, got, in)
+	}
+	for _, other := range []string{"", "VolumeFailedDelete", "UndeletableUntilThen"} {
+		pv.Status.Reason = other
+		if got, in := volume.UndeletableUntil(pv); in {
+			t.Errorf("of %q: got %s", other, got)
 		}
 	}
 }

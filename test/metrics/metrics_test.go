@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/stowage-dev/stowage/controllers/persistentvolume/reclaim"
 	backendmetrics "github.com/stowage-dev/stowage/internal/backend/metrics"
 	"github.com/stowage-dev/stowage/internal/csi"
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -96,7 +95,7 @@ func served(t *testing.T) (manager, agent []family) {
 	must(err)
 	_, err = waiting.New(ofManager, clock.RealClock{})
 	must(err)
-	must(statemetrics.Register(ofManager, nil, reclaim.UndeletableUntil))
+	must(statemetrics.Register(ofManager, nil))
 	must(program.ServeMetrics(ofManager))
 
 	_, err = nodemetrics.New(ofAgent, mount.Kernel{})

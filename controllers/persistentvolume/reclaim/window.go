@@ -3,7 +3,6 @@ package reclaim
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,16 +12,12 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-const (
-	// undeletableUntil begins status.reason of a volume in its undelete window. The deadline
-	// follows: kubectl get pv has both in the column REASON.
-	undeletableUntil = "UndeletableUntil"
-	// windowWarning is how long before the end of an undelete window an event announces it.
-	windowWarning = time.Hour
-)
+// windowWarning is how long before the end of an undelete window an event announces it.
+const windowWarning = time.Hour
 
 // keep shows on a volume how long its data is kept, and returns when to reconcile it again.
 func (r *Reclaimer) keep(ctx context.Context, pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, left time.Duration) (ctrl.Result, error) {
@@ -31,8 +26,9 @@ func (r *Reclaimer) keep(ctx context.Context, pv *corev1.PersistentVolume, objec
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	window := object.Spec.Deletion.RetainFor.Duration
-	deadline := from.Add(window).UTC().Format(time.RFC3339)
-	if err := r.showWindow(ctx, pv, deadline); err != nil {
+	until := from.Add(window)
+	deadline := until.UTC().Format(time.RFC3339)
+	if err := r.showWindow(ctx, pv, until); err != nil {
 		return ctrl.Result{}, err
 	}
 	switch {
@@ -46,9 +42,9 @@ func (r *Reclaimer) keep(ctx context.Context, pv *corev1.PersistentVolume, objec
 
 // showWindow writes the deadline to the volume's status. The first write is the beginning of the
 // window, and has an event.
-func (r *Reclaimer) showWindow(ctx context.Context, pv *corev1.PersistentVolume, deadline string) error {
-	before, note := pv.DeepCopy(), noteOf(pv, deadline)
-	pv.Status.Reason = undeletableUntil + deadline
+func (r *Reclaimer) showWindow(ctx context.Context, pv *corev1.PersistentVolume, deadline time.Time) error {
+	before, note := pv.DeepCopy(), noteOf(pv, deadline.UTC().Format(time.RFC3339))
+	pv.Status.Reason = volume.UndeletableReason(deadline)
 	if pv.Status.Phase == corev1.VolumeReleased {
 		pv.Status.Message = note // that of another phase belongs to the phase
 	}
@@ -58,7 +54,7 @@ func (r *Reclaimer) showWindow(ctx context.Context, pv *corev1.PersistentVolume,
 	if err := r.client.Status().Patch(ctx, pv, patch.Fenced(before)); err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "writing how long the data of volume %s is kept", pv.Name)
 	}
-	if !strings.HasPrefix(before.Status.Reason, undeletableUntil) {
+	if !volume.InUndeleteWindow(before) {
 		r.recordWindow(pv, corev1.EventTypeNormal, "UndeleteWindowBegan", note)
 	}
 	return nil
@@ -66,7 +62,7 @@ func (r *Reclaimer) showWindow(ctx context.Context, pv *corev1.PersistentVolume,
 
 // hideWindow removes the deadline from a volume whose data isn't to be deleted any more.
 func (r *Reclaimer) hideWindow(ctx context.Context, pv *corev1.PersistentVolume) error {
-	if !strings.HasPrefix(pv.Status.Reason, undeletableUntil) {
+	if !volume.InUndeleteWindow(pv) {
 		return nil
 	}
 	before := pv.DeepCopy()
@@ -92,15 +88,4 @@ func noteOf(pv *corev1.PersistentVolume, deadline string) string {
 	}
 	return fmt.Sprintf("the data of %s is kept until %s, and deleted then: "+
 		"\"The undelete window\" in docs/design/reclaim.md says how to give it back", what, deadline)
-}
-
-// UndeletableUntil returns when the data of a volume is deleted, and whether the volume is in its
-// undelete window.
-func UndeletableUntil(pv *corev1.PersistentVolume) (time.Time, bool) {
-	written, in := strings.CutPrefix(pv.Status.Reason, undeletableUntil)
-	if !in {
-		return time.Time{}, false
-	}
-	until, err := time.Parse(time.RFC3339, written)
-	return until, err == nil
 }

@@ -26,12 +26,16 @@ import (
 )
 
 // AwaitProvisionRequest waits, in scope=classes, until kube-controller-manager requests the
-// claim's volume from one of Stowage's drivers.
-func (r *Provisioner) AwaitProvisionRequest(_ context.Context, scope *step.Scope) (*step.Wait, error) {
-	if !backend.IsOurs(scope.Claim.Annotations[volume.AnnStorageProvisioner]) {
-		return &step.Wait{}, nil
+// claim's volume from one of Stowage's drivers. That may be once there is a pod: what is
+// impossible has its event before.
+func (r *Provisioner) AwaitProvisionRequest(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+	if backend.IsOurs(scope.Claim.Annotations[volume.AnnStorageProvisioner]) {
+		return nil, nil
 	}
-	return nil, nil
+	if impossible := r.checkPossible(ctx, scope); impossible != nil {
+		return impossible, nil
+	}
+	return &step.Wait{}, nil
 }
 
 // FindProvisionedVolume finds, in scope=classes, the volume that was provisioned for the claim and

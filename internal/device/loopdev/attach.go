@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/holder"
 )
 
 const (
@@ -159,7 +160,7 @@ func (l *Loop) awaitGone(ctx context.Context, shown identity) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("detaching %s: %w: %s", l.Path(), device.ErrInUse, holder{l.Path(), l.Device()}.explain(procFolder))
+			return fmt.Errorf("detaching %s: %w: %s", l.Path(), device.ErrInUse, explain(holder.Thing{Path: l.Path(), Device: l.Device()}, holder.Processes))
 		}
 	}
 }

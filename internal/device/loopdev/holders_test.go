@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stowage-dev/stowage/internal/holder"
 )
 
 // process makes what the kernel shows of a process.
@@ -15,10 +17,11 @@ func process(t *testing.T, proc, pid string, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
+	files["exe"] = "/bin/busybox"
 	for name, content := range files {
 		var err error
 		path := filepath.Join(proc, pid, name)
-		if strings.Contains(name, "/") {
+		if strings.Contains(name, "/") || name == "exe" {
 			err = os.Symlink(content, path)
 		} else {
 			err = os.WriteFile(path, []byte(content), 0o644)
@@ -30,7 +33,7 @@ func process(t *testing.T, proc, pid string, files map[string]string) {
 }
 
 func TestAProcessThatKeepsALoopDeviceIsNamed(t *testing.T) {
-	device := holder{path: "/dev/loop7", number: "7:7"}
+	device := holder.Thing{Path: "/dev/loop7", Device: "7:7"}
 	others := "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -47,7 +50,7 @@ func TestAProcessThatKeepsALoopDeviceIsNamed(t *testing.T) {
 			proc := t.TempDir()
 			process(t, proc, "7", map[string]string{"comm": "init\n", "ns/mnt": "mnt:[1]", "mountinfo": others})
 			process(t, proc, "42", test.files)
-			if got := device.explain(proc); !strings.Contains(got, test.says) {
+			if got := explain(device, proc); !strings.Contains(got, test.says) {
 				t.Errorf("got %s", got)
 			}
 		})

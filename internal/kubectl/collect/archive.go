@@ -45,7 +45,7 @@ func (a *archive) add(name string, content []byte) {
 		content = content[:most]
 	}
 	a.size += len(content)
-	header := &tar.Header{Name: "stowage/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: a.now}
+	header := &tar.Header{Name: "stowage/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: a.now.Truncate(time.Second)}
 	if a.err = a.tar.WriteHeader(header); a.err == nil {
 		_, a.err = a.tar.Write(content)
 	}

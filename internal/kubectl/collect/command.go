@@ -45,6 +45,8 @@ func New(c *cluster.Cluster, version string, parts ...Part) *cobra.Command {
 		Long:    long,
 		Example: examples,
 		Args:    cobra.NoArgs,
+		// --file completes files.
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := c.Config()
 			if err != nil {

@@ -53,6 +53,7 @@ func kinds() []kind {
 		{"storageclasses", &storagev1.StorageClassList{}, nil},
 		{"volumeattachments", &storagev1.VolumeAttachmentList{}, nil},
 		{"csidrivers", &storagev1.CSIDriverList{}, nil},
+		{"csistoragecapacities", &storagev1.CSIStorageCapacityList{}, nil},
 		{"csinodes", &storagev1.CSINodeList{}, nil},
 		{"nodes", &corev1.NodeList{}, nil},
 		{"deployments", &appsv1.DeploymentList{}, []client.ListOption{stowage}},

@@ -68,9 +68,13 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		result  Result
 		says    string
 	}{
-		"two versions":        {func(o *objects) { o.agents[0].Spec.Template.Spec.Containers[0].Image = "agent:v0" }, "versions", Warning, "images v0, v1"},
-		"no CRD":              {func(o *objects) { o.served = o.served[:3] }, "CRDs", Failed, "doesn't serve storagebackends"},
-		"no manager":          {func(o *objects) { o.managers = nil }, "manager", Failed, "no Deployment"},
+		"two versions":                  {func(o *objects) { o.agents[0].Spec.Template.Spec.Containers[0].Image = "agent:v0" }, "versions", Warning, "images v0, v1"},
+		"no CRD":                        {func(o *objects) { o.served = o.served[:3] }, "CRDs", Failed, "doesn't serve storagebackends"},
+		"no manager":                    {func(o *objects) { o.managers, o.lead = nil, nil }, "manager", Failed, "no Deployment"},
+		"a manager outside the cluster": {func(o *objects) { o.managers = nil }, "manager", OK, "outside the cluster, without a Deployment: a holds lease"},
+		"agents outside the cluster": {func(o *objects) {
+			o.agents, o.csiNodes[0].Annotations = nil, map[string]string{stowagev1alpha1.FollowsPodsAnnotation: "true"}
+		}, "node agents", OK, "outside the cluster, without a DaemonSet: they follow pods on 1 of 1 nodes"},
 		"no manager is ready": {func(o *objects) { o.managers[0].Status.ReadyReplicas = 0 }, "manager", Failed, "0 of 2 replicas ready"},
 		"no leader":           {func(o *objects) { o.lead[0].Spec.RenewTime.Time = kubectltest.Now.Add(-time.Hour) }, "leader", Failed, "was last renewed at 2030-01-02T11:00:00Z"},
 		"a pod that ends": {func(o *objects) {
@@ -87,6 +91,7 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"no privilege":             {func(o *objects) { o.agents[0].Spec.Template.Spec.Containers[0].SecurityContext = nil }, "mount propagation", Failed, "isn't privileged"},
 		"a node isn't Ready":       {func(o *objects) { o.nodes[0].Status.Conditions = nil }, "nodes", Warning, "node-1"},
 		"a clock is wrong":         {func(o *objects) { o.leases[0].Spec.RenewTime.Time = kubectltest.Now.Add(-time.Minute) }, "clocks", Warning, "node-1 by -1m0s"},
+		"a slow write is no clock": {func(o *objects) { o.leases[0].Spec.RenewTime.Time = kubectltest.Now.Add(-10 * time.Second) }, "clocks", OK, "within 15s of the API server's"},
 		"no lease can be read":     {func(o *objects) { o.leases = nil }, "clocks", Unknown, "no lease"},
 		"a backend isn't Ready":    {func(o *objects) { o.backends[0].Status.Conditions = nil }, "backends", Failed, "fast"},
 		"no backend":               {func(o *objects) { o.backends = nil }, "backends", Warning, "there is none"},

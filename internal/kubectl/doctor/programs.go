@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // leaseAge is how old the manager's lease may be: it is renewed every few seconds.
@@ -70,8 +72,11 @@ func api(o *objects) []Check {
 }
 
 func manager(o *objects) []Check {
+	if lead := leader(o); len(o.managers) == 0 && lead.Result == OK {
+		return []Check{{Subject: "manager", Result: OK, Says: "outside the cluster, without a Deployment: " + lead.Says}}
+	}
 	if len(o.managers) == 0 {
-		return []Check{{Subject: "manager", Result: Failed, Says: "no Deployment of the manager was found", Do: "install Stowage (make deploy); if the manager runs outside the cluster, as with make run, ignore this"}}
+		return []Check{{Subject: "manager", Result: Failed, Says: "no Deployment of the manager was found", Do: "install Stowage: make deploy"}}
 	}
 	var checks []Check
 	for i := range o.managers {
@@ -130,8 +135,11 @@ func restarts(o *objects) (checks []Check) {
 }
 
 func agents(o *objects) []Check {
+	if follow := followers(o); len(o.agents) == 0 && follow > 0 {
+		return []Check{{Subject: "node agents", Result: OK, Says: fmt.Sprintf("outside the cluster, without a DaemonSet: they follow pods on %d of %d nodes", follow, len(o.nodes))}}
+	}
 	if len(o.agents) == 0 {
-		return []Check{{Subject: "node agents", Result: Failed, Says: "no DaemonSet of the node agent was found", Do: "install Stowage (make deploy); if agents run outside the cluster, as with make run, ignore this"}}
+		return []Check{{Subject: "node agents", Result: Failed, Says: "no DaemonSet of the node agent was found", Do: "install Stowage: make deploy"}}
 	}
 	var checks []Check
 	for i := range o.agents {
@@ -144,6 +152,16 @@ func agents(o *objects) []Check {
 		checks = append(checks, check)
 	}
 	return checks
+}
+
+// followers counts the nodes on which an agent follows pods: they have no kubelet.
+func followers(o *objects) (count int) {
+	for i := range o.csiNodes {
+		if o.csiNodes[i].Annotations[stowagev1alpha1.FollowsPodsAnnotation] != "" {
+			count++
+		}
+	}
+	return count
 }
 
 func rights(o *objects) []Check {

@@ -21,6 +21,9 @@ var (
 	controllerManager = client.MatchingLabels{"component": "kube-controller-manager"}
 )
 
+// usualNamespace is the one in which config/default installs Stowage.
+const usualNamespace = "stowage-system"
+
 // read reads what the checks look at.
 func read(ctx context.Context, c *cluster.Cluster) (*objects, error) {
 	managers, agents, pods := &appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &corev1.PodList{}
@@ -50,9 +53,17 @@ func read(ctx context.Context, c *cluster.Cluster) (*objects, error) {
 		managers: managers.Items, agents: agents.Items, pods: pods.Items, nodes: nodes.Items, csiNodes: csiNodes.Items, drivers: drivers.Items,
 		classes: classes.Items, backends: backends.Items, leases: leases.Items, controllers: flagsOf(others.Items), now: c.Clock.Now(),
 	}
+	// A manager outside the cluster has no Deployment, and its lease in the usual namespace.
+	namespaces := map[string]bool{usualNamespace: len(o.managers) == 0}
 	for i := range o.managers {
+		namespaces[o.managers[i].Namespace] = true
+	}
+	for namespace, has := range namespaces {
 		lead := &coordinationv1.LeaseList{}
-		if err := c.List(ctx, lead, client.InNamespace(o.managers[i].Namespace)); err != nil {
+		if !has {
+			continue
+		}
+		if err := c.List(ctx, lead, client.InNamespace(namespace)); err != nil {
 			return nil, err
 		}
 		o.lead = append(o.lead, lead.Items...)

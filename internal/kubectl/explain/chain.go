@@ -28,6 +28,9 @@ type Link struct {
 	Says string `json:"says,omitempty"`
 	// Do is what to do about it, where the object's own message doesn't say it.
 	Do string `json:"do,omitempty"`
+
+	// forPod means that the link waits for the pod above it, which has the cause.
+	forPod bool
 }
 
 // Report is the whole chain.
@@ -43,7 +46,7 @@ func judge(links []Link) *Report {
 	report := &Report{Links: links}
 	for _, state := range []State{Waiting, Unknown} {
 		for i := range links {
-			if links[i].State == state {
+			if links[i].State == state && (report.Problem == nil || !links[i].forPod) {
 				report.Problem = &links[i]
 			}
 		}

@@ -66,7 +66,9 @@ func claimLink(v *stored, name string) Link {
 			link.State, link.Says = Waiting, link.Says+"; "+why
 		}
 	default:
-		link.State, link.Says, link.Do = Waiting, "is Pending: "+pendingReason(v), pendingAdvice(v)
+		why := pendingReason(v)
+		link.State, link.Says, link.Do = Waiting, "is Pending: "+why, pendingAdvice(v, why)
+		link.forPod = strings.HasPrefix(why, "WaitForPodScheduled: ")
 	}
 	return link
 }
@@ -85,21 +87,23 @@ func resizing(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
+const noReason = "no condition and no recent event says why"
+
 // pendingReason is what the condition of --scope=cluster says; else what the newest event says.
 func pendingReason(v *stored) string {
 	if c := facts.ClaimCondition(&v.claim.object, stowagev1alpha1.BindableCondition); c != nil && c.Status == corev1.ConditionFalse {
 		return c.Reason + ": " + c.Message
 	}
-	return cmp.Or(newest(v.events, true), newest(v.events, false), "no condition and no recent event says why")
+	return cmp.Or(facts.Newest(v.events, true), facts.Newest(v.events, false), noReason)
 }
 
 // pendingAdvice is what to do where the reason doesn't say it.
-func pendingAdvice(v *stored) string {
+func pendingAdvice(v *stored, why string) string {
 	mode := v.class.object.VolumeBindingMode
 	switch {
 	case v.claim.object.Spec.StorageClassName == nil:
 		return "name a class in spec.storageClassName of a new claim, or make a class the default: kubectl get storageclasses"
-	case v.class.found() && mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer && len(v.users) == 0:
+	case v.class.found() && mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer && len(v.users) == 0 && (why == noReason || strings.HasPrefix(why, "WaitForFirstConsumer: ")):
 		return "create a pod that uses the claim: its class has the volumeBindingMode WaitForFirstConsumer"
 	default:
 		return ""
@@ -114,7 +118,7 @@ func classLink(v *stored) Link {
 		link.Name, link.Says = "(none)", "the claim is only bound to volumes that exist"
 		if v.claim.object.Spec.StorageClassName == nil {
 			link.State, link.Says = Wrong, "the claim names no class, and gets none: there is no default class"
-			link.Do = pendingAdvice(v)
+			link.Do = pendingAdvice(v, "")
 		}
 	case v.class.presence == cluster.Unreadable:
 		return unreadable(link.Kind, link.Name)

@@ -130,6 +130,16 @@ func TestExplainNamesTheFirstProblem(t *testing.T) {
 		"the node isn't Ready":       {func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }, "First problem: Node node-1: isn't Ready"},
 		"the driver isn't on it":     {func(w *world) { w.csiNode.Spec.Drivers = nil }, "driver local.stowage.dev isn't registered"},
 		"the pod is on another node": {func(w *world) { w.pod.Spec.NodeName = "node-2"; w.more = append(w.more, Node("node-2")) }, "First problem: Node node-2: isn't node node-1, where the volume's data is"},
+		"the claim waits for its pod": {func(w *world) {
+			w.pending()
+			w.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "not enough free storage"}}
+			w.more = append(w.more, event("uid", "WaitForPodScheduled", "waiting for pod db"))
+		}, "First problem: Pod default/db: has no node: Unschedulable: not enough free storage\nWhat to do:    compare what its claims request"},
+		"the claim is impossible before there is a pod": {func(w *world) {
+			w.pending()
+			w.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+			w.more = append(w.more, event("uid", "ProvisioningFailed", "no such access mode"))
+		}, "First problem: PersistentVolumeClaim default/data (volume data): is Pending: ProvisioningFailed: no such access mode\n"},
 		"the volume is sick": {func(w *world) {
 			w.nodeVolume.Status.Conditions = append(isTrue("Provisioned", "Ready"), isFalse("Healthy", "IOError", "read error")...)
 		}, "isn't Healthy: IOError: read error"},
@@ -210,8 +220,7 @@ func TestExplainSaysHowLongAReleasedVolumeIsKept(t *testing.T) {
 	w := well()
 	w.claim, w.pod.Spec.Volumes = nil, nil
 	w.pv.Status.Phase, w.pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
-	w.pv.Status.LastPhaseTransitionTime = ptr.To(metav1.NewTime(kubectltest.Now))
-	w.backend.Spec.Deletion.RetainFor.Duration = 72 * 3600e9
+	w.pv.Status.Reason = "UndeletableUntil2030-01-05T12:00:00Z"
 	got, err := kubectltest.Run(t.Context(), explain.New, "pv pvc-uid", kubectltest.Client(w.objects()...))
 	if err != nil || !strings.Contains(got.Out, "its data is kept until 2030-01-05T12:00:00Z") || !strings.Contains(got.Out, "kubectl stowage undelete pvc-uid") {
 		t.Errorf("%v\n%s", err, got.Out)

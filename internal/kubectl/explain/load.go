@@ -175,5 +175,5 @@ func (l *loader) events(ctx context.Context, objects ...client.Object) []corev1.
 			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID()))})
 		all = append(all, list.Items...)
 	}
-	return recentOf(all, l.cluster.Clock.Now())
+	return facts.RecentEvents(all, l.cluster.Clock.Now())
 }

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -40,14 +41,18 @@ func podLink(pod *corev1.Pod, events []corev1.Event, name string) Link {
 	case pod.Status.Phase != corev1.PodPending:
 	case scheduled != nil && scheduled.Status == corev1.ConditionFalse:
 		link.State, link.Says = Waiting, "has no node: "+scheduled.Reason+": "+scheduled.Message
+		if strings.Contains(scheduled.Message, "free storage") {
+			link.Do = "compare what its claims request with the room of each node: kubectl stowage status"
+		}
 	case pod.Spec.NodeName == "":
 		link.State, link.Says = Waiting, "has no node, and no scheduler reported why"
+		link.Do = "check that kube-scheduler runs; where there is none, as with make run, create the pod with spec.nodeName"
 	case mounted != nil && mounted.Status == corev1.ConditionTrue:
 		link.Says += ", volumes mounted"
 	case mounted != nil:
 		link.State, link.Says = Waiting, fmt.Sprintf("volumes aren't mounted on node %s: %s: %s", pod.Spec.NodeName, mounted.Reason, mounted.Message)
 	default:
-		why := newest(events, true, "FailedMount", "FailedAttachVolume", "FailedMapVolume")
+		why := facts.Newest(events, true, facts.MountEvents...)
 		link.State, link.Says = Waiting, fmt.Sprintf("starts on node %s: %s", pod.Spec.NodeName, cmp.Or(why, "no event reports a problem with its volumes"))
 	}
 	return link

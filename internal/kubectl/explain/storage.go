@@ -73,10 +73,10 @@ func isLost(v *stored) bool {
 
 // windowOf says how long the data is kept, in half a sentence.
 func windowOf(v *stored) string {
-	switch r := facts.Retained(&v.pv.object, &v.backend.object); {
+	switch r := facts.Retained(&v.pv.object); {
 	case r.Kept:
 		return "; the policy Retain keeps its data"
-	case v.backend.found() && r.Until != nil:
+	case r.Until != nil:
 		return "; its data is kept until " + r.String()
 	default:
 		return ""
@@ -84,7 +84,7 @@ func windowOf(v *stored) string {
 }
 
 func reasonIn(events []corev1.Event) string {
-	if why := newest(events, true); why != "" {
+	if why := facts.Newest(events, true); why != "" {
 		return "; " + why
 	}
 	return ""

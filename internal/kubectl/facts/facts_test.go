@@ -16,38 +16,35 @@ import (
 
 var noon = metav1.NewTime(time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC))
 
-// released is a volume of a driver of Stowage's whose claim went at noon.
+// released is a volume of a driver of Stowage's whose claim is gone, within its undelete window.
 func released(change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	pv := Volume("v", Reclaimed(corev1.PersistentVolumeReclaimDelete), ReservedTo("data"))
 	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.NFSDriver}}
-	pv.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, LastPhaseTransitionTime: &noon}
+	pv.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, Reason: "UndeletableUntil2030-01-02T13:00:00Z"}
 	change(pv)
 	return pv
 }
 
-func TestRetainedCountsAsTheManagerDoes(t *testing.T) {
-	backend := LocalBackend("nfs")
-	backend.Spec.Deletion.RetainFor.Duration = time.Hour
-	later := metav1.NewTime(noon.Add(time.Minute))
+func TestRetainedIsWhatTheManagerWrote(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.PersistentVolume)
 		want   string
 	}{
 		"released":               {func(*corev1.PersistentVolume) {}, "2030-01-02T13:00:00Z"},
-		"released, then deleted": {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &later }, "2030-01-02T13:00:00Z"},
+		"released, then deleted": {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &noon }, "2030-01-02T13:00:00Z"},
 		"deleted without being freed": {func(pv *corev1.PersistentVolume) {
-			pv.DeletionTimestamp, pv.Status.Phase = &later, corev1.VolumeAvailable
-		}, "2030-01-02T13:01:00Z"},
-		"bound and deleted": {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp, pv.Status.Phase = &later, corev1.VolumeBound }, ""},
+			pv.DeletionTimestamp, pv.Status.Phase = &noon, corev1.VolumeAvailable
+		}, "2030-01-02T13:00:00Z"},
+		"bound and deleted": {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp, pv.Status.Phase = &noon, corev1.VolumeBound }, ""},
 		"bound":             {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, ""},
 		"policy Retain": {func(pv *corev1.PersistentVolume) {
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}, "kept"},
-		"of another driver":             {func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other" }, ""},
-		"of a server without the times": {func(pv *corev1.PersistentVolume) { pv.Status.LastPhaseTransitionTime = nil }, ""},
+		"without a window":   {func(pv *corev1.PersistentVolume) { pv.Status.Reason, pv.Status.LastPhaseTransitionTime = "", &noon }, ""},
+		"of another program": {func(pv *corev1.PersistentVolume) { pv.Status.Reason = "VolumeFailedDelete" }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := facts.Retained(released(test.change), backend).String(); got != test.want {
+			if got := facts.Retained(released(test.change)).String(); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/storage/volume"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // Driver is the CSI driver of a volume, or the provisioner that made it, or "".
@@ -24,7 +25,7 @@ func Driver(pv *corev1.PersistentVolume) string {
 	if pv.Spec.CSI != nil {
 		return pv.Spec.CSI.Driver
 	}
-	return pv.Annotations[volume.AnnDynamicallyProvisioned]
+	return pv.Annotations[storagehelpers.AnnDynamicallyProvisioned]
 }
 
 // IsOurs reports whether a volume has one of Stowage's drivers.
@@ -92,10 +93,8 @@ func (r Retention) String() string {
 }
 
 // Retained returns how long the data of a volume is kept: that of a Released volume, and that
-// of a volume that a user deleted. The window counts as the manager's does, from the last
-// phase transition or, for a volume that was deleted without being Released, from its deletion.
-// backend may be nil.
-func Retained(pv *corev1.PersistentVolume, backend *stowagev1alpha1.StorageBackend) Retention {
+// of a volume that a user deleted. The end of the window is the one that the manager wrote.
+func Retained(pv *corev1.PersistentVolume) Retention {
 	released := pv.Status.Phase == corev1.VolumeReleased
 	if !released && (pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound) {
 		return Retention{}
@@ -103,15 +102,10 @@ func Retained(pv *corev1.PersistentVolume, backend *stowagev1alpha1.StorageBacke
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		return Retention{Kept: true}
 	}
-	from := pv.Status.LastPhaseTransitionTime
-	if !released && from.Before(pv.DeletionTimestamp) {
-		from = pv.DeletionTimestamp
+	if until, in := volume.UndeletableUntil(pv); in {
+		return Retention{Until: &until}
 	}
-	if !IsOurs(pv) || backend == nil || from == nil || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
-		return Retention{}
-	}
-	until := from.Add(backend.Spec.Deletion.RetainFor.Duration)
-	return Retention{Until: &until}
+	return Retention{}
 }
 
 // Size is the capacity of a volume, or "".

@@ -24,7 +24,7 @@ var Now = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 // Output is what a verb printed.
 type Output struct{ Out, Err string }
 
-// Client has the objects, and knows events by what they are about.
+// Client has the objects, and knows events by what they are about, and by the kind of that.
 func Client(objects ...client.Object) client.WithWatch {
 	scheme, err := cluster.Scheme()
 	if err != nil {
@@ -34,6 +34,10 @@ func Client(objects ...client.Object) client.WithWatch {
 		WithIndex(&corev1.Event{}, "involvedObject.uid", func(object client.Object) []string {
 			event, _ := object.(*corev1.Event)
 			return []string{string(event.InvolvedObject.UID)}
+		}).
+		WithIndex(&corev1.Event{}, "involvedObject.kind", func(object client.Object) []string {
+			event, _ := object.(*corev1.Event)
+			return []string{event.InvolvedObject.Kind}
 		}).Build()
 }
 

@@ -87,17 +87,15 @@ func (s selection) has(pv *corev1.PersistentVolume, v *Volume) bool {
 // known is what other objects record about volumes.
 type known struct {
 	nodeVolumes map[string]*stowagev1alpha1.NodeVolume
-	backends    map[string]*stowagev1alpha1.StorageBackend
 	lost        map[string]bool
 }
 
 func index(nodeVolumes []stowagev1alpha1.NodeVolume, backends []stowagev1alpha1.StorageBackend) known {
-	k := known{nodeVolumes: map[string]*stowagev1alpha1.NodeVolume{}, backends: map[string]*stowagev1alpha1.StorageBackend{}, lost: map[string]bool{}}
+	k := known{nodeVolumes: map[string]*stowagev1alpha1.NodeVolume{}, lost: map[string]bool{}}
 	for i := range nodeVolumes {
 		k.nodeVolumes[nodeVolumes[i].Name] = &nodeVolumes[i]
 	}
 	for i := range backends {
-		k.backends[backends[i].Name] = &backends[i]
 		if audit := backends[i].Status.Audit; audit != nil {
 			for _, name := range audit.LostVolumes {
 				k.lost[name] = true
@@ -121,6 +119,6 @@ func (k known) volume(pv *corev1.PersistentVolume) Volume {
 		v.Used = facts.Bytes(nodeVolume.Status.Used)
 	}
 	v.Health, v.Problem = facts.Health(pv, nodeVolume, k.lost[pv.Name])
-	v.RetainedUntil = facts.Retained(pv, k.backends[v.Backend]).String()
+	v.RetainedUntil = facts.Retained(pv).String()
 	return v
 }

@@ -3,7 +3,6 @@ package list_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,7 +19,6 @@ import (
 // objects are a bound local volume, a released one within its window, and one of another driver.
 func objects() []client.Object {
 	backend := LocalBackend("fast")
-	backend.Spec.Deletion.RetainFor.Duration = time.Hour
 	local := func(pv *corev1.PersistentVolume) {
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 			Driver: stowagev1alpha1.LocalDriver, VolumeHandle: pv.Name, VolumeAttributes: map[string]string{"backend": "fast"},
@@ -29,7 +27,7 @@ func objects() []client.Object {
 	bound := Volume("bound", local, OnNode("node-1"), ReservedTo("data"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
 	bound.Status.Phase = corev1.VolumeBound
 	released := Volume("released", local, OnNode("node-2"), ReservedTo("old"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
-	released.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, LastPhaseTransitionTime: ptr.To(metav1.NewTime(kubectltest.Now))}
+	released.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, Reason: "UndeletableUntil2030-01-02T13:00:00Z"}
 	nodeVolume := &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "bound"},
 		Status: stowagev1alpha1.NodeVolumeStatus{

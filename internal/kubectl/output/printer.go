@@ -61,6 +61,18 @@ func IsTerminal(out io.Writer) bool {
 	return is && term.IsTerminal(int(file.Fd()))
 }
 
+// Rows is how many rows a terminal has; 0 for what is none.
+func Rows(out io.Writer) int {
+	if !IsTerminal(out) {
+		return 0
+	}
+	const usual = 24
+	if _, rows, err := term.GetSize(int(out.(*os.File).Fd())); err == nil && rows > 0 {
+		return rows
+	}
+	return usual
+}
+
 // Printer writes in one format. It isn't safe for concurrent use.
 type Printer struct {
 	Out    io.Writer

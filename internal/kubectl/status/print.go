@@ -13,8 +13,9 @@ const (
 	mostWhy  = 160
 )
 
-// show prints a report.
-func show(p *output.Printer, r *Report) error {
+// show prints a report; for people, with claims if they are asked for. Claims are last: what a
+// terminal has no lines for is cut there.
+func show(p *output.Printer, r *Report, withClaims bool) error {
 	if done, err := p.Structured(r); done {
 		return err
 	}
@@ -27,15 +28,18 @@ func show(p *output.Printer, r *Report) error {
 	p.Print(nodeTable(p, r.Nodes))
 	p.Title("Volumes", false)
 	p.Line("%s", r.Volumes)
-	if p.Format == output.FormatWide {
-		p.Title("Claims", false)
-		p.Print(claimTable(p, r.Claims))
-	}
 	p.Title("Waiting", false)
 	if len(r.Waiting) == 0 {
 		p.Line("Nothing waits.")
 	}
 	p.Print(waitingTable(p, r.Waiting))
+	if withClaims || p.Format == output.FormatWide {
+		p.Title("Claims, and volumes without one", false)
+		if len(r.Claims) == 0 {
+			p.Line("There are none.")
+		}
+		p.Print(claimTable(p, r.Claims))
+	}
 	return nil
 }
 
@@ -70,7 +74,15 @@ func nodeTable(p *output.Printer, nodes []Node) *output.Table {
 func claimTable(p *output.Printer, claims []Claim) *output.Table {
 	t := &output.Table{Columns: []string{"NAME", "PHASE", "VOLUME", "SIZE", "ATTACHED TO", "PODS"}}
 	for _, c := range cut(p, claims) {
-		t.Add(output.Text(c.Name), output.Text(c.Phase), output.Text(c.Volume), output.Text(c.Size), output.Text(strings.Join(c.Attached, ", ")), output.Text(strings.Join(c.Pods, ", ")))
+		phase := c.Phase
+		switch c.RetainedUntil {
+		case "":
+		case "kept":
+			phase += " (data kept)"
+		default:
+			phase += " (data kept until " + c.RetainedUntil + ")"
+		}
+		t.Add(output.Text(c.Name), output.Text(phase), output.Text(c.Volume), output.Text(c.Size), output.Text(strings.Join(c.Attached, ", ")), output.Text(strings.Join(c.Pods, ", ")))
 	}
 	return t
 }

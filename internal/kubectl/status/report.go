@@ -143,10 +143,7 @@ func withDisks(node Node, disks []stowagev1alpha1.NodeDisk) []Node {
 }
 
 func volumes(o *objects) Volumes {
-	v, windows := Volumes{ByPhase: map[string]int{}}, map[string]*stowagev1alpha1.StorageBackend{}
-	for i := range o.backends {
-		windows[o.backends[i].Name] = &o.backends[i]
-	}
+	v := Volumes{ByPhase: map[string]int{}}
 	for i := range o.pvs {
 		pv := &o.pvs[i]
 		if !facts.IsOurs(pv) {
@@ -154,7 +151,7 @@ func volumes(o *objects) Volumes {
 		}
 		v.Count++
 		v.ByPhase[string(pv.Status.Phase)]++
-		r := facts.Retained(pv, windows[facts.Backend(pv)])
+		r := facts.Retained(pv)
 		if r.String() != "" {
 			v.Retained++
 		}

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -30,7 +31,6 @@ func objects() []client.Object {
 		Capacity: &stowagev1alpha1.BackendCapacity{Total: ptr.To(resource.MustParse("10Gi")), Used: ptr.To(resource.MustParse("1Gi"))},
 		Volumes:  ptr.To(int32(3)), Orphans: ptr.To(int32(1)), LostVolumes: ptr.To(int32(0)),
 	}
-	fast.Spec.Deletion.RetainFor.Duration = time.Hour
 	cloud.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Unavailable", Message: "no answer"}}
 	disk := &stowagev1alpha1.NodeDisk{
 		ObjectMeta: metav1.ObjectMeta{Name: "fast-node-1"}, Spec: stowagev1alpha1.NodeDiskSpec{NodeName: "node-1", Backend: "fast"},
@@ -50,7 +50,7 @@ func objects() []client.Object {
 	}
 	released := Volume("released", ReservedTo("old"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
 	released.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.LocalDriver, VolumeHandle: "released", VolumeAttributes: map[string]string{"backend": "fast"}}}
-	released.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, LastPhaseTransitionTime: ptr.To(ago(0))}
+	released.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased, Reason: "UndeletableUntil2030-01-02T13:00:00Z"}
 	pod := Pod("db", "node-1", "bound")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: stowagev1alpha1.VolumesReadyCondition, Status: "False", Reason: "Mounting", Message: "busy", LastTransitionTime: ago(time.Second)}}
 	return []client.Object{fast, cloud, disk, gone, Node("node-1"), Node("node-2"), pending, bound, attachment, released, pod}
@@ -83,6 +83,49 @@ func TestStatusShowsWhereClaimsAreAttachedAndMounted(t *testing.T) {
 	}
 }
 
+func TestStatusShowsVolumesThatNoClaimHas(t *testing.T) {
+	got, err := kubectltest.Run(t.Context(), status.New, "-o wide", kubectltest.Client(objects()...))
+	if want := "- Released (data kept until 2030-01-02T13:00:00Z) released 1Gi - -\n"; err != nil || !strings.Contains(squeezed(got.Out), want) {
+		t.Errorf("want %q, got %v\n%s", want, err, got.Out)
+	}
+}
+
+func TestStatusSaysWhyWhereOnlyEventsDo(t *testing.T) {
+	claim := Claim(ClaimUID("c"))
+	claim.Status.Phase, claim.CreationTimestamp = corev1.ClaimPending, ago(time.Minute)
+	pod := Pod("web", "node-1")
+	pod.UID, pod.Status.Phase, pod.CreationTimestamp = "p", corev1.PodPending, ago(time.Second)
+	event := func(name, kind string, uid types.UID, age time.Duration, severity, reason, note string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: name},
+			InvolvedObject: corev1.ObjectReference{Kind: kind, UID: uid}, LastTimestamp: ago(age), Type: severity, Reason: reason, Message: note,
+		}
+	}
+	got, err := kubectltest.Run(t.Context(), status.New, "", kubectltest.Client(claim, pod,
+		event("1", "PersistentVolumeClaim", "c", 0, "Normal", "WaitForFirstConsumer", "waiting"),
+		event("2", "PersistentVolumeClaim", "c", time.Minute, "Warning", "ProvisioningFailed", "no such mode"),
+		event("3", "PersistentVolumeClaim", "c", 2*time.Hour, "Warning", "Other", "old"),
+		event("4", "Pod", "p", 0, "Warning", "BackOff", "no image"),
+		event("5", "Pod", "p", time.Second, "Warning", "FailedMount", "no answer"),
+	))
+	if want := "claim default/data 60s ProvisioningFailed: no such mode\npod default/web 1s FailedMount: no answer\n"; err != nil || !strings.Contains(squeezed(got.Out), want) {
+		t.Errorf("want %q, got %v\n%s", want, err, got.Out)
+	}
+}
+
+func TestAFrameThatIsInterruptedIsNotDrawn(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	interrupted := interceptor.NewClient(kubectltest.Client(objects()...), interceptor.Funcs{
+		List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+			stop()
+			return ctx.Err()
+		},
+	})
+	if got, err := kubectltest.Run(ctx, status.New, "--watch", interrupted); err != nil || got.Out != "" {
+		t.Errorf("%v\n%s", err, got.Out)
+	}
+}
+
 func TestStatusOfAnEmptyClusterSaysWhatToDo(t *testing.T) {
 	got, err := kubectltest.Run(t.Context(), status.New, "", kubectltest.Client())
 	if err != nil || !strings.Contains(got.Out, "There is no StorageBackend: create one") || !strings.Contains(got.Out, "Nothing waits.") {
@@ -105,7 +148,7 @@ func TestStatusIsDrawnAgainUntilItIsStopped(t *testing.T) {
 		},
 	})
 	got, err := kubectltest.Run(ctx, status.New, "--watch --interval 1s", counting)
-	if err != nil || strings.Count(got.Out, "Backends\n") != 2 || strings.Contains(got.Out, "\x1b") {
+	if err != nil || strings.Count(got.Out, "Backends\n") != 2 || strings.Count(got.Out, "default/bound") != 2 || strings.Contains(got.Out, "\x1b") {
 		t.Errorf("%v after %d reads\n%s", err, reads, got.Out)
 	}
 }

@@ -25,7 +25,7 @@ type Waiting struct {
 
 // waiting are the objects that wait, the longest first.
 func waiting(o *objects, now time.Time) []Waiting {
-	found := slices.Concat(waitingClaims(o.claims), waitingVolumes(o.pvs), waitingAttachments(o), waitingPods(o.pods))
+	found := slices.Concat(waitingClaims(o), waitingVolumes(o.pvs), waitingAttachments(o), waitingPods(o))
 	slices.SortStableFunc(found, func(a, b Waiting) int { return a.since.Compare(b.since.Time) })
 	for i := range found {
 		found[i].For = facts.Age(found[i].since, now)
@@ -36,9 +36,9 @@ func waiting(o *objects, now time.Time) []Waiting {
 	return found
 }
 
-func waitingClaims(claims []corev1.PersistentVolumeClaim) (found []Waiting) {
-	for i := range claims {
-		claim := &claims[i]
+func waitingClaims(o *objects) (found []Waiting) {
+	for i := range o.claims {
+		claim := &o.claims[i]
 		w := Waiting{Kind: "claim", Name: claim.Namespace + "/" + claim.Name, since: claim.CreationTimestamp}
 		c := facts.ClaimCondition(claim, stowagev1alpha1.BindableCondition)
 		switch {
@@ -51,7 +51,8 @@ func waitingClaims(claims []corev1.PersistentVolumeClaim) (found []Waiting) {
 		case c != nil && c.Status == corev1.ConditionFalse:
 			w.Why = c.Reason + ": " + c.Message
 		default:
-			w.Why = "is Pending: kubectl stowage explain pvc " + claim.Name + " -n " + claim.Namespace
+			events := o.events[claim.UID]
+			w.Why = cmp.Or(facts.Newest(events, true), facts.Newest(events, false), "is Pending: kubectl stowage explain pvc "+claim.Name+" -n "+claim.Namespace)
 		}
 		found = append(found, w)
 	}
@@ -101,11 +102,19 @@ func waitingAttachments(o *objects) (found []Waiting) {
 	return found
 }
 
-// waitingPods are those whose volumes the agent of a node without a kubelet can't mount.
-func waitingPods(pods []corev1.Pod) (found []Waiting) {
-	for i := range pods {
-		if c := facts.PodCondition(&pods[i], stowagev1alpha1.VolumesReadyCondition); c != nil && c.Status != corev1.ConditionTrue {
-			found = append(found, Waiting{Kind: "pod", Name: pods[i].Namespace + "/" + pods[i].Name, since: c.LastTransitionTime, Why: c.Reason + ": " + c.Message})
+// waitingPods are those whose volumes the agent of a node without a kubelet, or the kubelet, can't
+// mount.
+func waitingPods(o *objects) (found []Waiting) {
+	for i := range o.pods {
+		pod := &o.pods[i]
+		w := Waiting{Kind: "pod", Name: pod.Namespace + "/" + pod.Name, since: pod.CreationTimestamp}
+		if c := facts.PodCondition(pod, stowagev1alpha1.VolumesReadyCondition); c != nil && c.Status != corev1.ConditionTrue {
+			w.since, w.Why = c.LastTransitionTime, c.Reason+": "+c.Message
+		} else if isStarting(*pod) {
+			w.Why = facts.Newest(o.events[pod.UID], true, facts.MountEvents...)
+		}
+		if w.Why != "" {
+			found = append(found, w)
 		}
 	}
 	return found

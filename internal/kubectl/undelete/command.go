@@ -107,6 +107,6 @@ func show(p *output.Printer, r *Result) error {
 		p.Line("Volume %s would be given to claim %s, and keep its reclaim policy %s (server dry run: nothing was changed).", r.Volume, r.Claim, r.Policy)
 		return nil
 	}
-	p.Line("Volume %s is bound to claim %s again, with its data. Its reclaim policy is %s, as before.", r.Volume, r.Claim, r.Policy)
+	p.Line("Volume %s is bound to claim %s, with its data. Its reclaim policy is %s, as before.", r.Volume, r.Claim, r.Policy)
 	return nil
 }

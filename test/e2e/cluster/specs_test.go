@@ -9,6 +9,7 @@ import (
 // These disturb only themselves: several run at once.
 var _ = Describe("", Label("volumes"), func() {
 	spec("readme", "the quick start of README works as it is typed", readme)
+	spec("plug-in", "kubectl stowage finds no fault, and reports without secrets", plugin)
 	spec("image-grows", "a file system in a file on a node's disk grows while its pod writes", imageGrows, Label("slow"))
 	spec("disk", "a disk of the cloud is attached to where its pod is, and follows it", disk)
 	spec("owners", "pods that aren't root can write to what has their fsGroup", owners)

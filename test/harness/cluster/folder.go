@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/stowage-dev/stowage/internal/holder"
 )
 
 const (
@@ -100,7 +102,7 @@ func (f Folder) Lock() (*os.File, error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = ErrRunning
+			err = holder.Thing{Path: f.path("lock")}.Explain(ErrRunning)
 		}
 		return nil, fmt.Errorf("locking %s: %w", f.root, err)
 	}

@@ -32,6 +32,8 @@ type Program struct {
 	Name string
 	// LogFile is where all its runs log to.
 	LogFile string
+	// Metrics is the URL of its metrics. Empty: it serves none.
+	Metrics string
 
 	path        string
 	arguments   []string
@@ -56,8 +58,9 @@ type ProgramOptions struct {
 	Name, LogFile string
 	// Path is its file. Empty: the one of its name that `make build` makes.
 	Path string
-	// Probe is the address that it answers probes at, which a flag sets.
-	Probe string
+	// Probe and Metrics are the addresses that it answers probes and serves metrics at, which
+	// flags set.
+	Probe, Metrics string
 	// Ready is the URL that answers once it is ready, of a program that has no flag
 	// for probes.
 	Ready     string
@@ -78,6 +81,10 @@ func NewProgram(options ProgramOptions) *Program {
 	if options.Probe != "" {
 		program.probe = "http://" + options.Probe + "/readyz"
 		program.arguments = append([]string{"--health-probe-bind-address=" + options.Probe}, options.Arguments...)
+	}
+	if options.Metrics != "" {
+		program.Metrics = "http://" + options.Metrics + "/metrics"
+		program.arguments = append([]string{"--metrics-bind-address=" + options.Metrics}, program.arguments...)
 	}
 	return program
 }

@@ -94,15 +94,18 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 		return nil, err
 	}
 	defer log.Close()
-	address, err := FreeAddress()
+	probe, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
 	return NewProgram(ProgramOptions{
-		Name: name, Path: builtPath(c.repository, program), LogFile: log.Name(), Probe: address,
+		Name: name, Path: builtPath(c.repository, program), LogFile: log.Name(), Probe: probe, Metrics: metrics,
 		Arguments: append([]string{
 			"--kubeconfig=" + c.Folder.Kubeconfig(user),
-			"--metrics-bind-address=0",
 			"--local-base=" + c.Folder.Disks(),
 			"--log-format=console",
 		}, arguments...),

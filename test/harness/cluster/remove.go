@@ -9,6 +9,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/holder"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
@@ -33,7 +34,10 @@ func Remove(ctx context.Context, dir string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := errors.Join(folder.unmountVolumes(ctx), folder.detachDisks(ctx)); err != nil {
+	if err := folder.unmountVolumes(ctx); err != nil {
+		return err // it names what holds them, and a disk that is mounted is held by that
+	}
+	if err := folder.detachDisks(ctx); err != nil {
 		return err
 	}
 	return removeTree(ctx, root)
@@ -53,7 +57,7 @@ func removeTree(ctx context.Context, root string) error {
 func (f Folder) unmountVolumes(ctx context.Context) error {
 	for _, node := range []string{NodeName, SecondNode} {
 		if err := mount.UnmountBelow(mount.Kernel{}, f.AgentRoot(node)); err != nil {
-			return err
+			return holder.Thing{Path: f.AgentRoot(node)}.Explain(err)
 		}
 	}
 	return detachAll(ctx, filepath.Join(f.Disks(), "*", "*", stowagev1alpha1.ImageFile))

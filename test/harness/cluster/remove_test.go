@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -55,6 +58,33 @@ func TestRemove(t *testing.T) {
 			t.Errorf("what was mounted in it: %v", err)
 		}
 	})
+}
+
+func TestRemoveNamesTheProcessThatStandsInAMount(t *testing.T) {
+	if err := (mount.Kernel{}).Check(); err != nil {
+		t.Skip("needs root: it mounts:", err)
+	}
+	folder := newFolder(t)
+	source, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if err := (mount.Kernel{}).Bind(source, folder.AgentRoot(NodeName), mount.ReadWrite); err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("sleep", "1000")
+	child.Dir = folder.AgentRoot(NodeName)
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	err = Remove(t.Context(), folder.Root())
+	_, _ = child.Process.Kill(), child.Wait()
+	want := fmt.Sprintf("process %d (\"sleep 1000\") is in the folder %s: leave it, or end the process", child.Process.Pid, folder.AgentRoot(NodeName))
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("want %q, got %v", want, err)
+	}
+	expectRemoved(t, folder)
 }
 
 func expectRemoved(t *testing.T, folder Folder) {

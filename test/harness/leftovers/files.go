@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/holder"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
@@ -41,7 +42,7 @@ func removeDisks(ctx context.Context, folder string) error {
 func mounts(folder string) (things []thing, err error) {
 	table, err := mount.Kernel{}.Table()
 	for _, point := range table.Below(folder) {
-		things = append(things, thing{name: "mount " + point.Path + " (" + point.FSType + " of " + point.Source + ")", path: point.Path})
+		things = append(things, thing{name: "mount " + point.Path + " (" + point.FSType + " of " + point.Source + ")", held: holder.Thing{Path: point.Path}})
 	}
 	return things, err
 }
@@ -82,7 +83,7 @@ func files(folder string) (things []thing, err error) {
 		things = append(things, thing{name: "socket " + socket})
 	}
 	if _, missing := os.Lstat(folder); missing == nil {
-		things = append(things, thing{name: "folder " + folder, path: folder})
+		things = append(things, thing{name: "folder " + folder, held: holder.Thing{Path: folder}})
 	}
 	return things, err
 }

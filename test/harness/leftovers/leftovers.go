@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stowage-dev/stowage/internal/holder"
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
@@ -29,10 +30,10 @@ type Cleaner struct {
 	Output io.Writer
 }
 
-// thing is something that is there. What uses path, or the loop device, holds it.
+// thing is something that is there, and what processes hold of it.
 type thing struct {
-	name, path string
-	device     uint64
+	name string
+	held holder.Thing
 }
 
 // kinds of things are in the order in which one holds the next, the folder's own last. What
@@ -128,8 +129,8 @@ func (c Cleaner) cleanFolder(ctx context.Context, folder string) error {
 		}
 		for _, thing := range after {
 			c.say("kept: %s (%v)", thing.name, problem)
-			for _, holder := range thing.holders() {
-				c.say("    held by %s", holder)
+			for process := range thing.held.Holders(holder.Processes) {
+				c.say("    held by %s", process)
 			}
 		}
 		if len(after) > 0 {

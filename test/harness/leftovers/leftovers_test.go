@@ -264,7 +264,7 @@ func TestWhatAProcessHoldsIsKeptAndTheHolderNamed(t *testing.T) {
 	if err == nil {
 		t.Error("there is no error")
 	}
-	for _, want := range []string{"kept: mount " + things[1], fmt.Sprintf("held by process %d (sleep 1000)", child.Process.Pid)} {
+	for _, want := range []string{"kept: mount " + things[1], fmt.Sprintf("held by process %d (\"sleep 1000\")", child.Process.Pid)} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it doesn't say %q", want)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/holder"
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
@@ -30,6 +31,9 @@ type inode struct{ device, number uint64 }
 
 func (l loop) isIn(folder string) bool { return within(l.file, folder) || within(l.attached, folder) }
 
+// at is the device's major:minor.
+func (l loop) at() string { return fmt.Sprintf("%d:%d", unix.Major(l.number), unix.Minor(l.number)) }
+
 func loopDevices(folder string) (things []thing, err error) {
 	loops, err := loopsOf(folder)
 	for _, loop := range loops {
@@ -38,7 +42,7 @@ func loopDevices(folder string) (things []thing, err error) {
 			file = loop.attached
 		}
 		name := fmt.Sprintf("loop device %s of %s", loop.path, file)
-		things = append(things, thing{name: name, device: loop.number})
+		things = append(things, thing{name: name, held: holder.Thing{Device: loop.at()}})
 	}
 	return things, err
 }
@@ -76,7 +80,7 @@ func inodes(folder string) (files []inode, err error) {
 	}
 	paths, err := walk(folder, 0)
 	for _, path := range paths {
-		isMounted := slices.ContainsFunc(points, func(point thing) bool { return within(path, point.path) })
+		isMounted := slices.ContainsFunc(points, func(point thing) bool { return within(path, point.held.Path) })
 		var stat unix.Stat_t
 		if !isMounted && unix.Lstat(path, &stat) == nil { // else it is gone already
 			files = append(files, inode{stat.Dev, stat.Ino})
@@ -131,7 +135,7 @@ func lookAt(entry string) (l loop, err error) {
 func detachLoops(ctx context.Context, folder string) error {
 	loops, err := loopsOf(folder)
 	for _, loop := range slices.Backward(loops) {
-		opened, failure := loopdev.LoopAt(fmt.Sprintf("%d:%d", unix.Major(loop.number), unix.Minor(loop.number)))
+		opened, failure := loopdev.LoopAt(loop.at())
 		if opened != nil {
 			failure = opened.Detach(ctx)
 		}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -81,32 +80,4 @@ func describe(pid int) string {
 	arguments, _ := process.CmdLine()
 	command := strings.Join(arguments, " ")
 	return fmt.Sprintf("process %d (%s)", pid, command[:min(len(command), enough)])
-}
-
-// holders are the processes that use it: by an open file, a current folder, a root, or
-// with the device mounted in their mount namespace.
-func (t thing) holders() (holders []string) {
-	if t.path == "" && t.device == 0 {
-		return nil
-	}
-	device := fmt.Sprintf("%d:%d", unix.Major(t.device), unix.Minor(t.device))
-	all, _ := procfs.AllProcs()
-	for _, process := range all {
-		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", process.PID)) // the pattern is right
-		for _, name := range []string{"cwd", "root", "exe"} {
-			links = append(links, fmt.Sprintf("/proc/%d/%s", process.PID, name))
-		}
-		points, _ := process.MountInfo()
-		if slices.ContainsFunc(links, t.isAt) || t.device != 0 && slices.ContainsFunc(points, func(point *procfs.MountInfo) bool { return point.MajorMinorVer == device }) {
-			holders = append(holders, describe(process.PID))
-		}
-	}
-	return holders
-}
-
-func (t thing) isAt(link string) bool {
-	var stat unix.Stat_t
-	path, err := os.Readlink(link)
-	return err == nil && unix.Stat(link, &stat) == nil &&
-		(t.path != "" && within(path, t.path) || t.device != 0 && stat.Mode&unix.S_IFMT == unix.S_IFBLK && stat.Rdev == t.device)
 }

@@ -1,4 +1,4 @@
-package explain
+package facts
 
 import (
 	"slices"
@@ -10,8 +10,12 @@ import (
 // recent is how old an event may be to tell something of now.
 const recent = time.Hour
 
-// recentOf are the recent ones of events, the newest first.
-func recentOf(all []corev1.Event, now time.Time) []corev1.Event {
+// MountEvents are the reasons with which a kubelet and the attach-detach controller say why a pod
+// doesn't get its volumes.
+var MountEvents = []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
+
+// RecentEvents are the recent ones of events, the newest first.
+func RecentEvents(all []corev1.Event, now time.Time) []corev1.Event {
 	all = slices.DeleteFunc(all, func(e corev1.Event) bool { return now.Sub(timeOf(&e)) > recent })
 	slices.SortStableFunc(all, func(a, b corev1.Event) int { return timeOf(&b).Compare(timeOf(&a)) })
 	return all
@@ -31,8 +35,9 @@ func timeOf(event *corev1.Event) time.Time {
 	return latest
 }
 
-// newest is the newest event of the given reasons, or of any; a warning if warning is set.
-func newest(events []corev1.Event, warning bool, reasons ...string) string {
+// Newest is the newest event of the given reasons, or of any, as "Reason: message"; a warning if
+// warning is set. "": there is none. The events are those of RecentEvents.
+func Newest(events []corev1.Event, warning bool, reasons ...string) string {
 	for i := range events {
 		e := &events[i]
 		if warning && e.Type != corev1.EventTypeWarning || len(reasons) > 0 && !slices.Contains(reasons, e.Reason) {
