@@ -74,10 +74,7 @@ func detachAll(ctx context.Context, pattern string) error {
 	for _, path := range images {
 		err = errors.Join(err, detach(ctx, path))
 	}
-	if err != nil {
-		return fmt.Errorf("detaching the images of volumes: %w", err)
-	}
-	return nil
+	return err
 }
 
 func detach(ctx context.Context, path string) error {
