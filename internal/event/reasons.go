@@ -91,9 +91,9 @@ const (
 const (
 	// OrphansFound: the backend holds storage of this cluster that no PersistentVolume refers to.
 	OrphansFound = "OrphansFound"
-	// OrphanRemoved: an orphan that was approved for removal is gone.
+	// OrphanRemoved: an orphan that spec.audit.removeOrphansAfter had removed is gone.
 	OrphanRemoved = "OrphanRemoved"
-	// OrphanNotRemoved: an orphan that was approved for removal can't be removed.
+	// OrphanNotRemoved: an orphan that spec.audit.removeOrphansAfter has removed stays, after an error.
 	OrphanNotRemoved = "OrphanNotRemoved"
 	// VolumesLost: PersistentVolumes refer to storage that the backend doesn't have.
 	VolumesLost = "VolumesLost"
