@@ -62,7 +62,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 }
 
 // namespace returns the manager's own namespace; empty if neither a flag nor the pod names it.
-func (o options) namespace() string {
+func (o *options) namespace() string {
 	if o.leaderElectionNamespace != "" {
 		return o.leaderElectionNamespace
 	}

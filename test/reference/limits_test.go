@@ -11,7 +11,7 @@ import (
 var limit = regexp.MustCompile("\\[`([A-Za-z, ]+) = ([^`]+)`\\]\\(\\.\\./\\.\\./([a-z0-9_./-]+)\\)")
 
 func TestEveryLimitIsTheCodes(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/reference/limits.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "reference", "limits.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

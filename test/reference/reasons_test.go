@@ -170,7 +170,8 @@ func TestConditionsThatAreEventsTooAreMarked(t *testing.T) {
 		recorded = append(recorded, kind)
 	}
 	recorded = slices.Compact(slices.Sorted(slices.Values(recorded)))
-	if slices.Sort(marked); !slices.Equal(marked, recorded) {
+	slices.Sort(marked)
+	if !slices.Equal(marked, recorded) {
 		t.Errorf("%s are marked, and %s recorded", marked, recorded)
 	}
 }

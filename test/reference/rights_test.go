@@ -93,7 +93,7 @@ func rightsOf(role string, rules []rbacv1.PolicyRule) (rows []string) {
 		if len(rule.ResourceNames) > 0 {
 			what += " " + strings.Join(rule.ResourceNames, ", ")
 		}
-		rows = append(rows, fmt.Sprintf("`%s` | `%s` | %s", role, what, strings.Join(slices.Sorted(slices.Values(rule.Verbs)), ", ")))
+		rows = append(rows, "`"+role+"` | `"+what+"` | "+strings.Join(slices.Sorted(slices.Values(rule.Verbs)), ", "))
 	}
 	for _, rule := range rules {
 		for _, url := range rule.NonResourceURLs {
