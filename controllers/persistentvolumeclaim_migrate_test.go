@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/bindable"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -34,7 +34,7 @@ var _ = Describe("A claim of a class with an in-tree provisioner", func() {
 
 		w.settle()
 
-		Expect(w.condition(claim).Reason).To(Equal(step.ProvisioningFailed))
+		Expect(w.condition(claim).Reason).To(Equal(bindable.ReasonProvisioningFailed))
 		Expect(w.newEvents()).To(ConsistOf(HavePrefix("Warning ProvisioningFailed StorageClass \"old\"")))
 		Expect(claim.Annotations).NotTo(HaveKey(volume.AnnStorageProvisioner))
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
@@ -22,7 +21,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/backend/nfs"
 	"github.com/stowage-dev/stowage/internal/program"
-	"github.com/stowage-dev/stowage/internal/workers"
 )
 
 const about = `The Stowage manager matches claims to volumes and binds them, provisions, reclaims and expands.
@@ -30,43 +28,10 @@ const about = `The Stowage manager matches claims to volumes and binds them, pro
 It runs beside kube-controller-manager (--scope=classes), or instead of its volume
 controllers (--scope=cluster). Storage is configured with StorageBackend objects.`
 
-const (
-	defaultResync = 15 * time.Minute
-	leastResync   = time.Minute
-
-	defaultAttachmentCheck = time.Minute
-	leastAttachmentCheck   = 10 * time.Second
-
-	defaultForceDetach = 6 * time.Minute
-
-	metricsPort = 8080
-	probePort   = 8081
-)
-
 func main() {
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	options := options{}
-	flags.StringVar(&options.scope, "scope", string(reconciler.ClassesScope),
-		"Which claims to act on: classes (those of Stowage's own classes, beside kube-controller-manager)\n"+
-			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
-	flags.BoolVar(&options.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
-	flags.StringVar(&options.leaderElectionNamespace, "leader-election-namespace", "",
-		"Namespace of the lease, of the CSIStorageCapacities that give the scheduler the free space of nodes,\n"+
-			"and of Secrets with credentials. Default: the pod's own; needed outside a cluster.")
-	flags.StringVar(&options.localBase, "local-base", "/var/lib/stowage",
-		"Folder on every node below which local backends are. The node agents need the same.")
-	flags.StringVar(&options.nfsMounts, "nfs-mounts", "",
-		"Folder in which shares of NFSv4-only servers are mounted, each under its StorageBackend's name.\n"+
-			"Shares that are not mounted there are reached by NFSv3, without any mount.")
-	flags.DurationVar(&options.resync, "resync", defaultResync,
-		"How often every object is reconciled without an event. Nothing waits for it: it is a net for\n"+
-			"missed events.")
-	flags.DurationVar(&options.attachmentCheck, "attachment-check-interval", defaultAttachmentCheck,
-		"How often attachments in backends are compared with VolumeAttachments.")
-	flags.DurationVar(&options.forceDetachAfter, "force-detach-after", defaultForceDetach,
-		"How long a node must have been not Ready, or gone, until volumes of drivers other than Stowage's are\n"+
-			"taken from it (--scope=cluster). Stowage's own: attachment.forceDetachAfter of the StorageBackend.")
-	options.AddFlags(flags, metricsPort, probePort, workers.Claims, workers.Volumes, workers.Attachments, workers.Nodes)
+	options.addFlags(flags)
 	options.Parse(flags, about, os.Args[1:])
 	if err := run(options); err != nil {
 		program.Fail(err)

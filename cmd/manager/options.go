@@ -5,7 +5,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/program"
+	"github.com/stowage-dev/stowage/internal/workers"
+)
+
+const (
+	defaultResync = 15 * time.Minute
+	leastResync   = time.Minute
+
+	defaultAttachmentCheck = time.Minute
+	leastAttachmentCheck   = 10 * time.Second
+
+	defaultForceDetach = 6 * time.Minute
+
+	metricsPort = 8080
+	probePort   = 8081
 )
 
 type options struct {
@@ -20,8 +37,32 @@ type options struct {
 	forceDetachAfter        time.Duration
 }
 
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.scope, "scope", string(reconciler.ClassesScope),
+		"Which claims to act on: classes (those of Stowage's own classes, beside kube-controller-manager)\n"+
+			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
+		"Namespace of the lease, of the CSIStorageCapacities that give the scheduler the free space of nodes,\n"+
+			"and of Secrets with credentials. Default: the pod's own; needed outside a cluster.")
+	flags.StringVar(&o.localBase, "local-base", "/var/lib/stowage",
+		"Folder on every node below which local backends are. The node agents need the same.")
+	flags.StringVar(&o.nfsMounts, "nfs-mounts", "",
+		"Folder in which shares of NFSv4-only servers are mounted, each under its StorageBackend's name.\n"+
+			"Shares that are not mounted there are reached by NFSv3, without any mount.")
+	flags.DurationVar(&o.resync, "resync", defaultResync,
+		"How often every object is reconciled without an event. Nothing waits for it: it is a net for\n"+
+			"missed events.")
+	flags.DurationVar(&o.attachmentCheck, "attachment-check-interval", defaultAttachmentCheck,
+		"How often attachments in backends are compared with VolumeAttachments.")
+	flags.DurationVar(&o.forceDetachAfter, "force-detach-after", defaultForceDetach,
+		"How long a node must have been not Ready, or gone, until volumes of drivers other than Stowage's are\n"+
+			"taken from it (--scope=cluster). Stowage's own: attachment.forceDetachAfter of the StorageBackend.")
+	o.AddFlags(flags, metricsPort, probePort, workers.Claims, workers.Volumes, workers.Attachments, workers.Nodes)
+}
+
 // namespace returns the manager's own namespace; empty if neither a flag nor the pod names it.
-func (o options) namespace() string {
+func (o *options) namespace() string {
 	if o.leaderElectionNamespace != "" {
 		return o.leaderElectionNamespace
 	}

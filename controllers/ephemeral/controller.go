@@ -85,7 +85,7 @@ func (r *Reconciler) ensureClaims(ctx context.Context, pod *corev1.Pod) error {
 	}
 	why := errors.Join(refused...)
 	if why != nil && r.recorded.IsNew(client.ObjectKeyFromObject(pod), string(pod.UID)+why.Error()) {
-		r.events.Eventf(pod, nil, corev1.EventTypeWarning, "FailedBinding", "CreateClaim", "%v", why)
+		r.events.Eventf(pod, nil, corev1.EventTypeWarning, stowageevent.FailedBinding, "CreateClaim", "%v", why)
 	}
 	return errors.Join(failed...)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/node/memory"
 	"github.com/stowage-dev/stowage/internal/attach"
-	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -47,7 +47,7 @@ func (r *podEvents) record(ctx context.Context, s *snapshot, plan []attach.Step)
 			continue
 		}
 		pod, step := waits[situation].pod, waits[situation].step
-		r.events.Eventf(pod, nil, corev1.EventTypeWarning, attachintent.ReasonFailedAttach, "Attach", "%s",
+		r.events.Eventf(pod, nil, corev1.EventTypeWarning, event.FailedAttachVolume, "Attach", "%s",
 			attach.Explain(step, pod, r.blockersOf(ctx, step)))
 	}
 }

@@ -68,7 +68,7 @@ func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	if errors.Is(err, backend.Invalid) || errors.Is(err, backend.Conflict) {
 		if r.recorded.IsNew(request.NamespacedName, err.Error()) {
-			r.events.Eventf(pv, nil, corev1.EventTypeWarning, "NodeVolumeNotAdopted", "Adopt", "its NodeVolume is gone and isn't created again: %v", err)
+			r.events.Eventf(pv, nil, corev1.EventTypeWarning, stowageevent.NodeVolumeNotAdopted, "Adopt", "its NodeVolume is gone and isn't created again: %v", err)
 		}
 		return ctrl.Result{}, nil
 	}
@@ -109,7 +109,7 @@ func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) er
 	case err != nil:
 		return fmt.Errorf("creating NodeVolume %s: %w", created.Name, err)
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "NodeVolumeAdopted", "Adopt",
+	r.events.Eventf(pv, nil, corev1.EventTypeNormal, stowageevent.NodeVolumeAdopted, "Adopt",
 		"NodeVolume %s was gone and is created again: the volume is on the disk of node %s", created.Name, created.Spec.NodeName)
 	return nil
 }

@@ -27,6 +27,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/effect"
+	stowageevent "github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/message"
@@ -174,7 +175,7 @@ func (r *Reconciler) release(ctx context.Context, volume *stowagev1alpha1.NodeVo
 	if volume.Status.Path != "" {
 		left = "its data stays in " + volume.Status.Path + " on that node's disk"
 	}
-	r.events.Eventf(volume, nil, corev1.EventTypeWarning, "Forgotten", "Removing", "the volume was released because node %s is gone: %s", volume.Spec.NodeName, left)
+	r.events.Eventf(volume, nil, corev1.EventTypeWarning, stowageevent.Forgotten, "Removing", "the volume was released because node %s is gone: %s", volume.Spec.NodeName, left)
 	return nil
 }
 

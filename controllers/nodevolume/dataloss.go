@@ -41,9 +41,9 @@ func (r *dataLoss) record(ctx context.Context, volume *stowagev1alpha1.NodeVolum
 	if err := r.client.Get(ctx, key, claim); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading claim %s: %w", key, err)
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "DataRemoved", "Removing", "%s", message)
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, event.DataRemoved, "Removing", "%s", message)
 	if claim.UID == pv.Spec.ClaimRef.UID {
-		event.Unlogged(r.events).Eventf(claim, pv, corev1.EventTypeWarning, "DataRemoved", "Removing", "%s", message)
+		event.Unlogged(r.events).Eventf(claim, pv, corev1.EventTypeWarning, event.DataRemoved, "Removing", "%s", message)
 	}
 	return nil
 }

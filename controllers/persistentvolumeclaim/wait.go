@@ -69,7 +69,7 @@ func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolu
 	if r.scope == reconciler.ClassesScope || binder.Completed(claim) && waiting.Phase == "" {
 		return r.recorded.IsNew(client.ObjectKeyFromObject(claim), waiting.Message), nil
 	}
-	if waiting.Yields && bindable.Reason(claim) == step.ProvisioningFailed {
+	if waiting.Yields && bindable.Reason(claim) == bindable.ReasonProvisioningFailed {
 		return false, nil
 	}
 	before := claim.DeepCopy()

@@ -17,6 +17,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -156,7 +157,7 @@ func (r classes) deleteBut(ctx context.Context, object *stowagev1alpha1.StorageB
 		if err := r.delete(ctx, class); err != nil {
 			return err
 		}
-		r.events.Eventf(object, class, corev1.EventTypeNormal, "StorageClassRemoved", "Removing",
+		r.events.Eventf(object, class, corev1.EventTypeNormal, event.StorageClassRemoved, "Removing",
 			"removed StorageClass %s, which was kept for this backend: its spec requests another, or none", class.Name)
 	}
 	return nil

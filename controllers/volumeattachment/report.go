@@ -16,21 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
-)
-
-// Reasons of events, as Kubernetes' own controllers use them.
-const (
-	reasonFailedDetach = "FailedDetachVolume"
-	reasonForcedDetach = "ForcedDetachVolume"
-	reasonSlow         = "SlowAttachVolume"
-	ReasonDetached     = "VolumeDetachedElsewhere"
 )
 
 const (
@@ -70,7 +61,7 @@ func (w *warnings) recordForced(attachment *storagev1.VolumeAttachment, pv *core
 	if !w.forced.IsNew(client.ObjectKeyFromObject(attachment), string(attachment.UID)) {
 		return false
 	}
-	w.record(attachment, pv, reasonForcedDetach,
+	w.record(attachment, pv, event.ForcedDetachVolume,
 		fmt.Sprintf("detaching it from node %s, which has not released it: %s", attachment.Spec.NodeName, why))
 	return true
 }
@@ -141,7 +132,7 @@ func (r *reporter) failAttach(ctx context.Context, attachment *storagev1.VolumeA
 	if err := r.setError(ctx, attachment, "attachError", attachment.Status.AttachError, err); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	r.warnings.record(attachment, pv, attachintent.ReasonFailedAttach,
+	r.warnings.record(attachment, pv, event.FailedAttachVolume,
 		fmt.Sprintf("attaching to node %s: %v", attachment.Spec.NodeName, err), claimToWarn(pv, err)...)
 	return retryOf(err, fmt.Errorf("attaching %s: %w", attachment.Name, err), r.clock.Now())
 }
@@ -164,7 +155,7 @@ func (r *reporter) setDetachError(ctx context.Context, attachment *storagev1.Vol
 	if err := r.setError(ctx, attachment, "detachError", attachment.Status.DetachError, err); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.warnings.record(attachment, pv, reasonFailedDetach, fmt.Sprintf("detaching from node %s: %v", attachment.Spec.NodeName, err))
+	r.warnings.record(attachment, pv, event.FailedDetachVolume, fmt.Sprintf("detaching from node %s: %v", attachment.Spec.NodeName, err))
 	return nil
 }
 
@@ -186,7 +177,7 @@ func (r *reporter) quiet(attachment *storagev1.VolumeAttachment, pv *corev1.Pers
 		return wake.WithoutAnswer
 	case errors.Is(err, backend.InProgress):
 		if now.Sub(r.unfinished.Since(attachment.Name, now)) >= quietUnfinished {
-			r.warnings.record(attachment, pv, reasonSlow, fmt.Sprintf("node %s, for longer than %s: %v", attachment.Spec.NodeName, quietUnfinished, err))
+			r.warnings.record(attachment, pv, event.SlowAttachVolume, fmt.Sprintf("node %s, for longer than %s: %v", attachment.Spec.NodeName, quietUnfinished, err))
 		}
 		return RetryUnfinished
 	case errors.Is(err, backend.NotReady) && now.Sub(r.notReady.Since(attachment.Name, now)) < quietNotReady:

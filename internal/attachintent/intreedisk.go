@@ -46,6 +46,3 @@ func AttacherOf(opened backend.Backend, name string) (backend.Attacher, error) {
 func NeedsAttach(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && backend.NeedsAttach(pv.Spec.CSI.Driver)
 }
-
-// ReasonFailedAttach is the event reason that Kubernetes' own controller uses, too.
-const ReasonFailedAttach = "FailedAttachVolume"

@@ -16,14 +16,13 @@ import (
 
 // OldVolume returns why a claim does not get a volume that is being deleted.
 func OldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (reason, message string) {
-	const terminating = "VolumeTerminating"
 	switch {
 	case provisioned.MadeFor(pv, claim):
-		return terminating, fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name)
+		return ReasonVolumeTerminating, fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name)
 	case binder.TiedTo(pv, claim):
-		return terminating, fmt.Sprintf("volume %s, which is reserved for this claim, is being deleted: the claim gets another that fits", pv.Name)
+		return ReasonVolumeTerminating, fmt.Sprintf("volume %s, which is reserved for this claim, is being deleted: the claim gets another that fits", pv.Name)
 	default:
-		return terminating, fmt.Sprintf("volume %s, which has the name of the volume that is made for this claim, and isn't that, is being deleted: "+
+		return ReasonVolumeTerminating, fmt.Sprintf("volume %s, which has the name of the volume that is made for this claim, and isn't that, is being deleted: "+
 			"the claim gets its own once it is gone", pv.Name)
 	}
 }

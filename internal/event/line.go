@@ -15,18 +15,18 @@ import (
 
 // effects are the reasons of events that tell of an effect, and the message of its line.
 var effects = map[string]string{
-	"ProvisioningSucceeded":      effect.Provisioned,
-	"VolumeDeleted":              effect.Deleted,
-	"VolumeRetained":             effect.Retained,
-	"UndeleteWindowBegan":        effect.Kept,
-	"VolumeRecycled":             effect.Recycled,
-	"VolumeResizeSuccessful":     effect.Expanded,
-	"FileSystemResizeRequired":   effect.Expanded,
-	"FileSystemResizeSuccessful": effect.Expanded,
-	"NodeVolumeAdopted":          effect.Adopted,
-	"ForcedDetachVolume":         effect.Forced,
-	"OrphanRemoved":              effect.OrphanRemoved,
-	"StorageClassRemoved":        effect.ClassRemoved,
+	ProvisioningSucceeded:      effect.Provisioned,
+	VolumeDeleted:              effect.Deleted,
+	VolumeRetained:             effect.Retained,
+	UndeleteWindowBegan:        effect.Kept,
+	VolumeRecycled:             effect.Recycled,
+	VolumeResizeSuccessful:     effect.Expanded,
+	FileSystemResizeRequired:   effect.Expanded,
+	FileSystemResizeSuccessful: effect.Expanded,
+	NodeVolumeAdopted:          effect.Adopted,
+	ForcedDetachVolume:         effect.Forced,
+	OrphanRemoved:              effect.OrphanRemoved,
+	StorageClassRemoved:        effect.ClassRemoved,
 }
 
 // logged writes a line to the log for each event.

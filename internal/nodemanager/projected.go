@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
@@ -94,7 +95,7 @@ func (p *projections) outdated(pod *corev1.Pod, volume *DesiredVolume, err error
 	if !volume.Projected.reported {
 		volume.Projected.reported = true
 		p.reports.record(pod, podstatus.PodEvent{
-			Kind: corev1.EventTypeWarning, Reason: podstatus.FailedMount, Action: "Refreshing",
+			Kind: corev1.EventTypeWarning, Reason: event.FailedMount, Action: "Refreshing",
 			Note: fmt.Sprintf("volume %s keeps its earlier content: %v", volume.Volume.Name, err),
 		})
 	}

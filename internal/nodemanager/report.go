@@ -61,7 +61,7 @@ func (r *reporter) record(pod *corev1.Pod, event podstatus.PodEvent) {
 // recordLongWait records once what a pod has been waiting for long.
 func (r *reporter) recordLongWait(at *pass, condition corev1.PodCondition) {
 	if at.desired.wait.IsLong(condition, r.clock.Now()) && r.longWaits.IsNew(at.pod.UID, condition.Message) {
-		r.record(at.pod, podstatus.PodEvent{Kind: corev1.EventTypeWarning, Reason: podstatus.FailedMount, Action: "Mounting", Note: condition.Message})
+		r.record(at.pod, podstatus.PodEvent{Kind: corev1.EventTypeWarning, Reason: event.FailedMount, Action: "Mounting", Note: condition.Message})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -19,12 +20,6 @@ const (
 	// nextReport the interval of further events.
 	firstReport = 30 * time.Second
 	nextReport  = time.Minute
-)
-
-// Reasons of events: those that the kubelet uses for the same.
-const (
-	inProgress    = "VolumePermissionChangeInProgress"
-	alreadyHasOne = "AlreadyMountedVolume"
 )
 
 // Owner applies the fsGroup of pods to volumes, and reports it to users. Its zero value writes
@@ -66,7 +61,7 @@ func (o Owner) ReportOtherGroup(ctx context.Context, pod *corev1.Pod, volume str
 	if err != nil || !wanted || int(stat.Gid) == group.ID {
 		return err
 	}
-	o.record(ctx, pod, alreadyHasOne, fmt.Sprintf("volume %s is used by another pod and belongs to group %d, so it isn't given to fsGroup %d: "+
+	o.record(ctx, pod, event.AlreadyMountedVolume, fmt.Sprintf("volume %s is used by another pod and belongs to group %d, so it isn't given to fsGroup %d: "+
 		"have its pods ask for the same fsGroup", volume, stat.Gid, group.ID))
 	return nil
 }
@@ -99,6 +94,6 @@ func (r *progress) update(ctx context.Context, files int64) {
 		return
 	}
 	r.next = now.Add(nextReport)
-	r.owner.record(ctx, r.pod, inProgress, fmt.Sprintf("giving volume %s to the pod's fsGroup takes long: %d files so far; "+
+	r.owner.record(ctx, r.pod, event.VolumePermissionChangeInProgress, fmt.Sprintf("giving volume %s to the pod's fsGroup takes long: %d files so far; "+
 		"with fsGroupChangePolicy OnRootMismatch it isn't done again when the volume has the group already", r.volume, files))
 }

@@ -13,6 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -50,7 +51,7 @@ func (r *Reclaimer) RemoveProtection(ctx context.Context, pv *corev1.PersistentV
 		return false, ctrl.Result{}, err
 	}
 	if controllerutil.ContainsFinalizer(before, volume.PVDeletionInTreeProtectionFinalizer) && provisioned.MayDelete(pv) {
-		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, event.VolumeFailedDelete, "Delete",
 			"volume %s goes, and its storage is still there: nothing in this cluster can remove it, so remove it by hand", pv.Name)
 	}
 	return false, ctrl.Result{}, nil

@@ -99,13 +99,13 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 // nothing.
 func (r *Reclaimer) recordEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
 	if remains != "" {
-		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, event.VolumeFailedDelete, "Delete",
 			"volume %s goes, and its data stays in %s: StorageBackend %s has no record of it any more. Remove it by hand, or make a PersistentVolume "+
 				"with volumeHandle %s to have it back", pv.Name, remains, object.Name, pv.Spec.CSI.VolumeHandle)
 		return
 	}
 	events := event.Since(pv.DeletionTimestamp.Time, r.events)
-	events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete",
+	events.Eventf(pv, nil, corev1.EventTypeNormal, event.VolumeDeleted, "Delete",
 		"StorageBackend %s holds no storage of volume %s any more", object.Name, pv.Name)
 }
 
@@ -128,7 +128,7 @@ func (r *Reclaimer) backendFor(ctx context.Context, pv *corev1.PersistentVolume)
 // waitOrFail records what the removal of storage waits for, or why it failed.
 func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	if backend.Unfinished(err) {
-		r.record(pv, corev1.EventTypeNormal, "VolumeDelete", err)
+		r.record(pv, corev1.EventTypeNormal, event.VolumeDelete, err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	}
 	return ctrl.Result{}, r.failDelete(pv, err)
@@ -137,7 +137,7 @@ func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Res
 // failDelete records on the volume why its storage is still there, and returns the error, so
 // that it is retried with backoff.
 func (r *Reclaimer) failDelete(pv *corev1.PersistentVolume, err error) error {
-	r.record(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
+	r.record(pv, corev1.EventTypeWarning, event.VolumeFailedDelete, err)
 	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
 }
 
@@ -168,6 +168,6 @@ func (r *Reclaimer) failForeignDelete(ctx context.Context, pv *corev1.Persistent
 	if err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeFailed, message); err != nil {
 		return err
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Reclaim", "%s", message)
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, event.VolumeFailedDelete, "Reclaim", "%s", message)
 	return nil
 }

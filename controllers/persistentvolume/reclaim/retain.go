@@ -25,19 +25,19 @@ func (r *Reclaimer) retain(ctx context.Context, pv *corev1.PersistentVolume) (ct
 	switch {
 	case errors.Is(err, backend.NotFound) || errors.Is(err, backend.Conflict):
 		// There is nothing of ours that an audit could find.
-		r.record(pv, corev1.EventTypeWarning, "VolumeFailedRetain", err)
+		r.record(pv, corev1.EventTypeWarning, event.VolumeFailedRetain, err)
 		return ctrl.Result{}, r.release(ctx, pv)
 	case backend.Unfinished(err):
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	case err != nil:
-		r.record(pv, corev1.EventTypeWarning, "VolumeFailedRetain", fmt.Errorf("the volume is kept until its storage bears a note that its data is to be: %w", err))
+		r.record(pv, corev1.EventTypeWarning, event.VolumeFailedRetain, fmt.Errorf("the volume is kept until its storage bears a note that its data is to be: %w", err))
 		return ctrl.Result{}, fmt.Errorf("retaining the storage of volume %s: %w", pv.Name, err)
 	}
 	if err := r.release(ctx, pv); err != nil {
 		return ctrl.Result{}, err
 	}
 	events := event.Since(pv.DeletionTimestamp.Time, r.events)
-	events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeRetained", "Delete", "the data of volume %s is kept: it lies in %s", pv.Name, place)
+	events.Eventf(pv, nil, corev1.EventTypeNormal, event.VolumeRetained, "Delete", "the data of volume %s is kept: it lies in %s", pv.Name, place)
 	return ctrl.Result{}, nil
 }
 

@@ -35,7 +35,7 @@ func (r *Reclaimer) keep(ctx context.Context, pv *corev1.PersistentVolume, objec
 	case left > windowWarning:
 		left -= windowWarning
 	case window > windowWarning && r.recorded.IsNew(client.ObjectKeyFromObject(pv), deadline):
-		r.recordWindow(pv, corev1.EventTypeWarning, "UndeleteWindowEnds", noteOf(pv, deadline))
+		r.recordWindow(pv, corev1.EventTypeWarning, event.UndeleteWindowEnds, noteOf(pv, deadline))
 	}
 	return ctrl.Result{RequeueAfter: left}, nil
 }
@@ -55,7 +55,7 @@ func (r *Reclaimer) showWindow(ctx context.Context, pv *corev1.PersistentVolume,
 		return wrap.Error(client.IgnoreNotFound(err), "writing how long the data of volume %s is kept", pv.Name)
 	}
 	if !volume.InUndeleteWindow(before) {
-		r.recordWindow(pv, corev1.EventTypeNormal, "UndeleteWindowBegan", note)
+		r.recordWindow(pv, corev1.EventTypeNormal, event.UndeleteWindowBegan, note)
 	}
 	return nil
 }

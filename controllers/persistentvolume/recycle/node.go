@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -39,7 +40,7 @@ func (r *Recycler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolum
 	err := r.emptyOnNode(ctx, pv)
 	switch {
 	case errors.Is(err, errPending):
-		r.record(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+		r.record(pv, corev1.EventTypeNormal, event.VolumeRecycle, err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	case err != nil:
 		return r.retryOrFail(ctx, pv, err)

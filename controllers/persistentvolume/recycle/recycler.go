@@ -53,7 +53,7 @@ func (r *Recycler) free(ctx context.Context, pv *corev1.PersistentVolume) error 
 		return err
 	}
 	r.recorded.Forget(client.ObjectKeyFromObject(pv))
-	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeRecycled", "Recycle", "the data of volume %s is removed: it can be claimed again", pv.Name)
+	r.events.Eventf(pv, nil, corev1.EventTypeNormal, event.VolumeRecycled, "Recycle", "the data of volume %s is removed: it can be claimed again", pv.Name)
 	return nil
 }
 
@@ -64,15 +64,15 @@ func (r *Recycler) retryOrFail(ctx context.Context, pv *corev1.PersistentVolume,
 	case errors.Is(err, backend.Invalid):
 		return ctrl.Result{}, r.fail(ctx, pv, err.Error())
 	case errors.Is(err, uses.ErrKept):
-		r.record(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+		r.record(pv, corev1.EventTypeNormal, event.VolumeRecycle, err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	case errors.Is(err, backend.InProgress):
-		r.record(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+		r.record(pv, corev1.EventTypeNormal, event.VolumeRecycle, err)
 		return ctrl.Result{RequeueAfter: wake.AfterContention}, nil
 	case errors.Is(err, backend.Queued):
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	}
-	r.record(pv, corev1.EventTypeWarning, "VolumeFailedRecycle", err)
+	r.record(pv, corev1.EventTypeWarning, event.VolumeFailedRecycle, err)
 	return ctrl.Result{}, fmt.Errorf("recycling volume %s: %w", pv.Name, err)
 }
 
@@ -82,6 +82,6 @@ func (r *Recycler) fail(ctx context.Context, pv *corev1.PersistentVolume, why st
 	if err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeFailed, message); err != nil {
 		return err
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedRecycle", "Recycle", "%s", message)
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, event.VolumeFailedRecycle, "Recycle", "%s", message)
 	return nil
 }

@@ -188,5 +188,5 @@ func (r *Binder) recordBound(ctx context.Context, claim *corev1.PersistentVolume
 // RecordProvisioned records the event that a volume was provisioned for a claim.
 func (r *Binder) RecordProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	events := event.Since(claim.CreationTimestamp.Time, r.events)
-	events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
+	events.Eventf(claim, pv, corev1.EventTypeNormal, event.ProvisioningSucceeded, "Provision", "Successfully provisioned volume %s", pv.Name)
 }

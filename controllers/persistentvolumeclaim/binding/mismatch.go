@@ -49,8 +49,8 @@ func (r *Binder) ReportUnfit(ctx context.Context, scope *step.Scope, ofReserved 
 		if isTied := binder.TiedTo(pv, claim); isTied && !ofTied || !isTied && !ofReserved {
 			continue
 		}
-		r.events.Eventf(claim, pv, corev1.EventTypeWarning, "VolumeMismatch", "Bind", "volume %s is reserved for this claim, and does not fit: %s", pv.Name, cause)
-		event.Unlogged(r.events).Eventf(pv, claim, corev1.EventTypeWarning, "VolumeMismatch", "Bind", "claim %s, for which the volume is reserved, can't have it: %s", key, cause)
+		r.events.Eventf(claim, pv, corev1.EventTypeWarning, event.VolumeMismatch, "Bind", "volume %s is reserved for this claim, and does not fit: %s", pv.Name, cause)
+		event.Unlogged(r.events).Eventf(pv, claim, corev1.EventTypeWarning, event.VolumeMismatch, "Bind", "claim %s, for which the volume is reserved, can't have it: %s", key, cause)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/migration"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -54,19 +55,19 @@ const annResizer = "volume.kubernetes.io/storage-resizer"
 func waitForNoExpander(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *step.Wait {
 	has := claim.Status.Capacity[corev1.ResourceStorage]
 	return &step.Wait{
-		Event: "VolumeResizeFailed", Warning: true,
+		Event: event.VolumeResizeFailed, Warning: true,
 		Message: fmt.Sprintf("no driver grows volume %s: create a larger claim and copy the data, and set the request of this one back to %s",
 			pv.Name, has.String()),
 	}
 }
 
 func waitForForeignExpander() *step.Wait {
-	return &step.Wait{Event: "ExternalExpanding", Message: "waiting for an external controller to expand this claim's volume"}
+	return &step.Wait{Event: event.ExternalExpanding, Message: "waiting for an external controller to expand this claim's volume"}
 }
 
 func waitForAllowance(class *storagev1.StorageClass) *step.Wait {
 	return &step.Wait{
-		Event: "VolumeResizeFailed", Warning: true, After: wake.WithoutAnswer,
+		Event: event.VolumeResizeFailed, Warning: true, After: wake.WithoutAnswer,
 		Message: fmt.Sprintf("StorageClass %s does not let claims grow: set its allowVolumeExpansion, in the StorageBackend where Stowage keeps the class", class.Name),
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -46,13 +47,13 @@ func (r *Expander) recordExpansion(ctx context.Context, claim *corev1.Persistent
 		setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimControllerResizeInProgress)
 		RemoveConditions(claim, ResizeConditions...)
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
-			Type: corev1.PersistentVolumeClaimResizing, Status: corev1.ConditionTrue, Reason: "Resizing", Message: message,
+			Type: corev1.PersistentVolumeClaimResizing, Status: corev1.ConditionTrue, Reason: bindable.ReasonResizing, Message: message,
 		})
 	})
 	if err != nil {
 		return err
 	}
-	r.events.Eventf(claim, nil, corev1.EventTypeNormal, "Resizing", "Expand", "%s", message)
+	r.events.Eventf(claim, nil, corev1.EventTypeNormal, event.Resizing, "Expand", "%s", message)
 	return nil
 }
 
@@ -67,14 +68,14 @@ func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVo
 		}
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
 			Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue,
-			Reason: cmp.Or(string(backend.KindOf(problem)), "Unknown"), Message: problem.Error(),
+			Reason: cmp.Or(string(backend.KindOf(problem)), bindable.ReasonResizeUnknown), Message: problem.Error(),
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	if changed {
-		r.events.Eventf(claim, nil, corev1.EventTypeWarning, "VolumeResizeFailed", "Expand", "%v", problem)
+		r.events.Eventf(claim, nil, corev1.EventTypeWarning, event.VolumeResizeFailed, "Expand", "%v", problem)
 	}
 	return waitAfterFailedExpansion(problem), nil
 }
@@ -108,14 +109,14 @@ func (r *Expander) leaveToNode(ctx context.Context, claim *corev1.PersistentVolu
 		setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimNodeResizePending)
 		RemoveConditions(claim, corev1.PersistentVolumeClaimControllerResizeError)
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
-			Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, Reason: "NodeResizePending",
+			Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, Reason: bindable.ReasonNodeResizePending,
 			Message: "the volume has grown; its file system grows on the node of the pod that uses it: start a pod, if there is none",
 		})
 	})
 	if err != nil {
 		return err
 	}
-	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "FileSystemResizeRequired", "Expand", "Require file system resize of volume on node")
+	r.events.Eventf(claim, pv, corev1.EventTypeNormal, event.FileSystemResizeRequired, "Expand", "Require file system resize of volume on node")
 	return nil
 }
 
@@ -136,7 +137,7 @@ func (r *Expander) finishExpansion(ctx context.Context, claim *corev1.Persistent
 	if worth == stowagev1alpha1.CapacityAdvisory {
 		note += ", a label: nothing keeps the claim from using more, nor others from using it up"
 	}
-	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "VolumeResizeSuccessful", "Expand", "%s", note)
+	r.events.Eventf(claim, pv, corev1.EventTypeNormal, event.VolumeResizeSuccessful, "Expand", "%s", note)
 	return nil
 }
 

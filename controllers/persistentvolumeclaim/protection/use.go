@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -26,10 +27,10 @@ func (r *Protector) SetUnused(ctx context.Context, claim *corev1.PersistentVolum
 	}
 	condition := corev1.PersistentVolumeClaimCondition{
 		Type: corev1.PersistentVolumeClaimUnused, Status: corev1.ConditionTrue,
-		Reason: "NoPodsUsingPVC", Message: "no pod that is yet to end refers to this claim",
+		Reason: bindable.ReasonNoPodsUsingPVC, Message: "no pod that is yet to end refers to this claim",
 	}
 	if slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !uses.HasEnded(&pod) && uses.RefersTo(&pod, claim) }) {
-		condition.Status, condition.Reason = corev1.ConditionFalse, "PodUsingPVC"
+		condition.Status, condition.Reason = corev1.ConditionFalse, bindable.ReasonPodUsingPVC
 		condition.Message = "a pod refers to this claim"
 	}
 	return bindable.SetCondition(claim, condition), nil
@@ -50,7 +51,7 @@ func waitForPods(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) *step.W
 	if more := len(names) - maxPodsNamed; more > 0 {
 		names = append(names[:maxPodsNamed], fmt.Sprintf("%d more", more))
 	}
-	return &step.Wait{Event: "ClaimInUse", Message: "the claim is being deleted, and stays while a pod uses it: delete pod " + strings.Join(names, ", ")}
+	return &step.Wait{Event: event.ClaimInUse, Message: "the claim is being deleted, and stays while a pod uses it: delete pod " + strings.Join(names, ", ")}
 }
 
 // CachedPods returns the pods that name a claim. They are shared with the cache and must not

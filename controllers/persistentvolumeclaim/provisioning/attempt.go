@@ -20,7 +20,7 @@ import (
 func (r *Provisioner) countAttempt(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	before := claim.DeepCopy()
 	bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
-		Type: stowagev1alpha1.AttemptCondition, Status: corev1.ConditionTrue, Reason: "Undone",
+		Type: stowagev1alpha1.AttemptCondition, Status: corev1.ConditionTrue, Reason: bindable.ReasonUndone,
 		Message: fmt.Sprintf(provisioned.AttemptFormat, provisioned.AttemptOf(claim)+1),
 	})
 	err := r.client.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))

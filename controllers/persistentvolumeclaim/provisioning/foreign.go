@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
+	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/migration"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -36,14 +38,14 @@ func populated(claim *corev1.PersistentVolumeClaim) bool {
 func waitForPopulator(claim *corev1.PersistentVolumeClaim) *step.Wait {
 	source := provisioned.DataSource(claim)
 	return &step.Wait{
-		Reason: "WaitForPopulator", Event: "Provisioning",
+		Reason: bindable.ReasonWaitForPopulator, Event: event.Provisioning,
 		Message: fmt.Sprintf("assuming that an external populator will provision the volume from %s %s", source.Kind, source.Name),
 	}
 }
 
 func waitForForeignProvisioner(driver string) *step.Wait {
 	return &step.Wait{
-		Reason: "ExternalProvisioning", Event: "ExternalProvisioning",
+		Reason: bindable.ReasonExternalProvisioning, Event: event.ExternalProvisioning,
 		Message: fmt.Sprintf("waiting for a volume to be created by the external provisioner %q", driver),
 	}
 }
@@ -52,7 +54,7 @@ func waitForForeignProvisioner(driver string) *step.Wait {
 // the class wakes the claim.
 func waitForGoneProvisioner(class *storagev1.StorageClass) *step.Wait {
 	return &step.Wait{
-		Reason: step.ProvisioningFailed, Event: step.ProvisioningFailed, Warning: true,
+		Reason: bindable.ReasonProvisioningFailed, Event: event.ProvisioningFailed, Warning: true,
 		Message: fmt.Sprintf("StorageClass %q has the provisioner %s, which is not part of Kubernetes, and which no CSI driver took over: "+
 			"create the claim with another class, or create a volume that fits", class.Name, class.Provisioner),
 	}

@@ -17,7 +17,9 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
@@ -204,9 +206,9 @@ func (r *Provisioner) RemoveFinalizers(ctx context.Context, scope *step.Scope) (
 
 // waitForCleanup keeps the claim until the backend reports that nothing is left.
 func waitForCleanup(err error) *step.Wait {
-	waiting := &step.Wait{Reason: "ProvisioningCleanup", Message: err.Error(), After: wake.WithoutAnswer}
+	waiting := &step.Wait{Reason: bindable.ReasonProvisioningCleanup, Message: err.Error(), After: wake.WithoutAnswer}
 	if !backend.Unfinished(err) {
-		waiting.Event, waiting.Warning, waiting.Retry = "ProvisioningCleanupFailed", true, err
+		waiting.Event, waiting.Warning, waiting.Retry = event.ProvisioningCleanupFailed, true, err
 	}
 	return waiting
 }

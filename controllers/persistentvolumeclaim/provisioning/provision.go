@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -166,7 +167,7 @@ func (r *Provisioner) awaitUsable(ctx context.Context, object *stowagev1alpha1.S
 	case apierrors.IsNotFound(err) || current.UID != object.UID || !current.DeletionTimestamp.IsZero():
 		return waitForBackend(backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)), nil
 	case !controllerutil.ContainsFinalizer(current, stowagev1alpha1.BackendInUseFinalizer):
-		return &step.Wait{Reason: "Provisioning", Message: "waiting for StorageBackend " + object.Name + " to be accepted", After: wake.AfterContention}, nil
+		return &step.Wait{Reason: bindable.ReasonProvisioning, Message: "waiting for StorageBackend " + object.Name + " to be accepted", After: wake.AfterContention}, nil
 	}
 	return nil, nil
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -186,14 +188,14 @@ func (r *Provisioner) ClaimsPlacedOn(ctx context.Context, node client.Object) []
 
 func waitForScheduler(pods []string) *step.Wait {
 	return &step.Wait{
-		Reason: "WaitForPodScheduled", Event: "WaitForPodScheduled",
+		Reason: bindable.ReasonWaitForPodScheduled, Event: event.WaitForPodScheduled,
 		Message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod say what it waits for", strings.Join(pods, ", ")),
 	}
 }
 
 func waitForOtherNode(operation provisioned.Intent) *step.Wait {
 	return &step.Wait{
-		Reason: step.ProvisioningFailed, Event: step.ProvisioningFailed, Warning: true,
+		Reason: bindable.ReasonProvisioningFailed, Event: event.ProvisioningFailed, Warning: true,
 		Message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", operation.Leaving, operation.Because),
 	}
 }

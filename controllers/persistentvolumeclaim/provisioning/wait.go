@@ -9,20 +9,21 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 func waitForNode(name, placedBy string) *step.Wait {
 	return &step.Wait{
-		Reason: "NodeNotFound", Event: step.ProvisioningFailed, Warning: true,
+		Reason: bindable.ReasonNodeNotFound, Event: event.ProvisioningFailed, Warning: true,
 		Message: fmt.Sprintf("%s chose node %s, which does not exist: place the pod on another node, or register that one", placedBy, name),
 	}
 }
 
 func waitForConsumer() *step.Wait {
 	return &step.Wait{
-		Reason: "WaitForFirstConsumer", Event: "WaitForFirstConsumer",
+		Reason: bindable.ReasonWaitForFirstConsumer, Event: event.WaitForFirstConsumer,
 		Message: "waiting for first consumer to be created before binding: create a pod that uses this claim",
 	}
 }
@@ -30,11 +31,11 @@ func waitForConsumer() *step.Wait {
 func waitForBackend(err error) *step.Wait {
 	if backend.Unfinished(err) {
 		return &step.Wait{
-			Reason: "Provisioning", Event: "Provisioning", Message: err.Error(),
+			Reason: bindable.ReasonProvisioning, Event: event.Provisioning, Message: err.Error(),
 			After: wake.WithoutAnswer, Yields: errors.Is(err, backend.Queued), Patient: true,
 		}
 	}
-	failed := &step.Wait{Reason: step.ProvisioningFailed, Message: err.Error(), Event: step.ProvisioningFailed, Warning: true}
+	failed := &step.Wait{Reason: bindable.ReasonProvisioningFailed, Message: err.Error(), Event: event.ProvisioningFailed, Warning: true}
 	switch backend.KindOf(err) {
 	case backend.Invalid, backend.Conflict, backend.WrongNode:
 		// Only a change of an object that the claim watches helps.
@@ -51,11 +52,11 @@ func waitForBackend(err error) *step.Wait {
 // waitForOldVolume explains why a claim does not get a volume that is being deleted.
 func waitForOldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *step.Wait {
 	reason, message := bindable.OldVolume(pv, claim)
-	return &step.Wait{Reason: reason, Event: step.ProvisioningFailed, Warning: true, Message: message}
+	return &step.Wait{Reason: reason, Event: event.ProvisioningFailed, Warning: true, Message: message}
 }
 
 func waitForVolume(why string) *step.Wait {
-	return &step.Wait{Reason: "NoMatchingVolume", Event: "FailedBinding", Message: why}
+	return &step.Wait{Reason: bindable.ReasonNoMatchingVolume, Event: event.FailedBinding, Message: why}
 }
 
 // waitUnmatched explains why no volume fits and none is provisioned.
@@ -72,7 +73,7 @@ func (r *Provisioner) waitUnmatched(scope *step.Scope) *step.Wait {
 	}
 	waiting := waitForVolume(why)
 	if scope.Class == nil && name != "" {
-		waiting.Event, waiting.Warning, waiting.Counts = step.ProvisioningFailed, true, true
+		waiting.Event, waiting.Warning, waiting.Counts = event.ProvisioningFailed, true, true
 	}
 	waiting.After = r.untilRefresh(name)
 	return waiting

@@ -46,9 +46,6 @@ type Wait struct {
 	Retry error
 }
 
-// ProvisioningFailed is the reason of conditions and events of claims that get no volume.
-const ProvisioningFailed = "ProvisioningFailed"
-
 // Scope is what the steps of one pass over a claim know and find out.
 type Scope struct {
 	Claim   *corev1.PersistentVolumeClaim

@@ -77,11 +77,11 @@ func (r *recorder) recordFindings(before, after *stowagev1alpha1.StorageBackend)
 		last = &stowagev1alpha1.AuditStatus{}
 	}
 	if n := *after.Status.Orphans; isNews(n, before.Status.Orphans, idsOf(last.Orphans), idsOf(after.Status.Audit.Orphans)) {
-		r.events.Eventf(after, nil, corev1.EventTypeWarning, "OrphansFound", "Audit",
+		r.events.Eventf(after, nil, corev1.EventTypeWarning, event.OrphansFound, "Audit",
 			"no volume records what is held as %s: status.audit names its claim", named(n, idsOf(after.Status.Audit.Orphans)))
 	}
 	if n := *after.Status.LostVolumes; isNews(n, before.Status.LostVolumes, last.LostVolumes, after.Status.Audit.LostVolumes) {
-		r.events.Eventf(after, nil, corev1.EventTypeWarning, "VolumesLost", "Audit",
+		r.events.Eventf(after, nil, corev1.EventTypeWarning, event.VolumesLost, "Audit",
 			"no storage is found of %s: see that its disks or its server are there; if the data is gone for good, restore it, "+
 				"or delete the claims and the volumes", named(n, after.Status.Audit.LostVolumes))
 	}
@@ -94,7 +94,7 @@ func (r *recorder) recordRemovals(before, after *stowagev1alpha1.StorageBackend,
 	}
 	for _, orphan := range removing(before.Status.Audit.Orphans) {
 		if !held[orphan.ID] {
-			r.events.Eventf(after, nil, corev1.EventTypeNormal, "OrphanRemoved", "Audit",
+			r.events.Eventf(after, nil, corev1.EventTypeNormal, event.OrphanRemoved, "Audit",
 				"%s, which was made for claim %s/%s, isn't held any more", orphan.ID, orphan.ClaimNamespace, orphan.ClaimName)
 		}
 	}
@@ -103,7 +103,7 @@ func (r *recorder) recordRemovals(before, after *stowagev1alpha1.StorageBackend,
 // recordFailure records, once, that an audit was not possible, and returns when to retry.
 func (r *recorder) recordFailure(object *stowagev1alpha1.StorageBackend, err error) (ctrl.Result, error) {
 	if r.failed.IsNew(client.ObjectKeyFromObject(object), err.Error()) {
-		r.events.Eventf(object, nil, corev1.EventTypeWarning, "AuditFailed", "Audit", "%v (tried again every %s)", err, auditRetry)
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, event.AuditFailed, "Audit", "%v (tried again every %s)", err, auditRetry)
 	}
 	return ctrl.Result{RequeueAfter: auditRetry}, nil
 }

@@ -80,7 +80,7 @@ func (r *remover) removeOrphan(ctx context.Context, opened backend.Backend, held
 // retried with backoff.
 func (r *remover) failRemoval(object *stowagev1alpha1.StorageBackend, err error) error {
 	if r.failed.IsNew(client.ObjectKeyFromObject(object), err.Error()) {
-		r.events.Eventf(object, nil, corev1.EventTypeWarning, "OrphanNotRemoved", "Audit", "%v", err)
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, event.OrphanNotRemoved, "Audit", "%v", err)
 	}
 	return err
 }

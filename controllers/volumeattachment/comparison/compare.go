@@ -117,7 +117,7 @@ func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageB
 	key := client.ObjectKeyFromObject(object)
 	if err != nil {
 		if r.failed.IsNew(key, err.Error()) {
-			r.events.Eventf(object, nil, corev1.EventTypeWarning, "AttachmentCheckFailed", "Compare", "listing what is attached: %v", err)
+			r.events.Eventf(object, nil, corev1.EventTypeWarning, event.AttachmentCheckFailed, "Compare", "listing what is attached: %v", err)
 		}
 		return nil
 	}
@@ -220,9 +220,9 @@ func (r *Comparer) repair(ctx context.Context, missing recordedAttachment) error
 	if err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "setting attachment %s to detached", missing.Name)
 	}
-	r.events.Eventf(current, nil, corev1.EventTypeWarning, volumeattachment.ReasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+	r.events.Eventf(current, nil, corev1.EventTypeWarning, event.VolumeDetachedElsewhere, "Compare", "node %s: %s", current.Spec.NodeName, message)
 	if missing.pv != nil {
-		event.Unlogged(r.events).Eventf(missing.pv, nil, corev1.EventTypeWarning, volumeattachment.ReasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+		event.Unlogged(r.events).Eventf(missing.pv, nil, corev1.EventTypeWarning, event.VolumeDetachedElsewhere, "Compare", "node %s: %s", current.Spec.NodeName, message)
 	}
 	return nil
 }

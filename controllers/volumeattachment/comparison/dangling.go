@@ -16,6 +16,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/volume"
@@ -142,11 +143,11 @@ func (r *Comparer) nodeOf(ctx context.Context, providerID string) (*corev1.Node,
 func (r *Comparer) recordDangling(object *stowagev1alpha1.StorageBackend, attached backend.Attached, node *corev1.Node) {
 	const what = "volume %s is attached to %s, and no VolumeAttachment requests it: "
 	if node == nil {
-		r.events.Eventf(object, nil, corev1.EventTypeWarning, "StrayAttachment", "Compare",
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, event.StrayAttachment, "Compare",
 			what+"that is no node of this cluster, so detach it there if nothing needs it", attached.ID, attached.ProviderID)
 		return
 	}
-	r.events.Eventf(object, nil, corev1.EventTypeWarning, "StrayAttachment", "Compare",
+	r.events.Eventf(object, nil, corev1.EventTypeWarning, event.StrayAttachment, "Compare",
 		what+"it is detached after %s, unless node %s uses it", attached.ID, attached.ProviderID, r.interval, node.Name)
 }
 

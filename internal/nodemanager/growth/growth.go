@@ -192,7 +192,7 @@ func (g *Growth) fail(ctx context.Context, found *growing, problem error) error 
 	before := found.claim.DeepCopy()
 	err := g.write(ctx, found.claim, func(claim *corev1.PersistentVolumeClaim) { setGrowthFailed(claim, problem, infeasible, g.Clock.Now()) })
 	if err == nil && !slices.Equal(before.Status.Conditions, found.claim.Status.Conditions) {
-		g.record(found, corev1.EventTypeWarning, growthFailed, problem.Error())
+		g.record(found, corev1.EventTypeWarning, event.VolumeResizeFailed, problem.Error())
 	}
 	return err
 }
@@ -214,7 +214,7 @@ func (g *Growth) write(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 
 // recordGrown records an event of the claim, and of each pod that uses it.
 func (g *Growth) recordGrown(found *growing, has resource.Quantity) {
-	g.record(found, corev1.EventTypeNormal, fileSystemGrown,
+	g.record(found, corev1.EventTypeNormal, event.FileSystemResizeSuccessful,
 		fmt.Sprintf("the file system of volume %s has grown: the claim has %s now", found.volume.Name, has.String()))
 }
 

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
-// Reasons of events, as the kubelet has them.
-const (
-	fileSystemGrown = "FileSystemResizeSuccessful"
-	growthFailed    = "VolumeResizeFailed"
-)
+// reasonFailed is the condition's reason, which is that of the event.
+//
+// reasonFailed: the file system can't be grown on its node.
+const reasonFailed = event.VolumeResizeFailed
 
 // growthConditions are the conditions of an expansion, which are removed with it.
 var growthConditions = []corev1.PersistentVolumeClaimConditionType{
@@ -66,7 +66,7 @@ func setGrowthFailed(claim *corev1.PersistentVolumeClaim, problem error, infeasi
 		claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] = corev1.PersistentVolumeClaimNodeResizeInfeasible
 	}
 	failed := corev1.PersistentVolumeClaimCondition{
-		Type: corev1.PersistentVolumeClaimNodeResizeError, Status: corev1.ConditionTrue, Reason: growthFailed,
+		Type: corev1.PersistentVolumeClaimNodeResizeError, Status: corev1.ConditionTrue, Reason: reasonFailed,
 		Message: message.Cut(problem.Error(), message.MaxCondition), LastProbeTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
 	}
 	for i, old := range claim.Status.Conditions {

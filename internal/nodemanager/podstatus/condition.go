@@ -13,18 +13,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Reasons of events, those of the kubelet where it has them.
+// Reasons of the condition, beside those of the API.
 const (
-	FailedMount   = "FailedMount"
-	failedUnmount = "FailedUnmount"
-	mounted       = "SuccessfulMountVolume"
-	// sizeLimitExceeded is a reason of the condition, too.
-	sizeLimitExceeded = "SizeLimitExceeded"
+	// ReasonFailedMount: a volume can't be mounted, or its content can't be refreshed.
+	ReasonFailedMount = event.FailedMount
+	// ReasonSizeLimitExceeded: an emptyDir holds more than its sizeLimit.
+	ReasonSizeLimitExceeded = event.SizeLimitExceeded
 )
 
 // Progress is how far one volume is.
@@ -70,16 +70,16 @@ func ConditionOf(volumes []Progress) (condition corev1.PodCondition, ok bool) {
 }
 
 // ReasonOf is the reason why a volume isn't mounted.
-func ReasonOf(err error) string {
+func ReasonOf(err error) (reason string) {
 	switch {
 	case resolve.IsWait(err):
 		return stowagev1alpha1.ReasonPending
 	case errors.Is(err, volumes.ErrNotSupported):
 		return stowagev1alpha1.ReasonNotSupported
 	case errors.Is(err, volumes.ErrOverLimit):
-		return sizeLimitExceeded
+		return ReasonSizeLimitExceeded
 	default:
-		return FailedMount
+		return ReasonFailedMount
 	}
 }
 
@@ -88,9 +88,9 @@ func worse(a, b string) string {
 	severity := map[string]int{
 		stowagev1alpha1.ReasonReady:        0,
 		stowagev1alpha1.ReasonPending:      1,
-		sizeLimitExceeded:                  2,
+		ReasonSizeLimitExceeded:            2,
 		stowagev1alpha1.ReasonNotSupported: 3,
-		FailedMount:                        4,
+		ReasonFailedMount:                  4,
 	}
 	if severity[a] > severity[b] {
 		return a
@@ -108,13 +108,13 @@ type PodEvent struct {
 func EventOf(condition corev1.PodCondition, volumes []Progress) (PodEvent, bool) {
 	switch condition.Reason {
 	case stowagev1alpha1.ReasonReady:
-		return PodEvent{Kind: corev1.EventTypeNormal, Reason: mounted, Action: "Mounting", Note: condition.Message}, true
+		return PodEvent{Kind: corev1.EventTypeNormal, Reason: event.SuccessfulMountVolume, Action: "Mounting", Note: condition.Message}, true
 	case stowagev1alpha1.ReasonPending:
 		return PodEvent{}, false
-	case sizeLimitExceeded:
-		return PodEvent{Kind: corev1.EventTypeWarning, Reason: sizeLimitExceeded, Action: "Measuring", Note: wrongWith(volumes)}, true
+	case ReasonSizeLimitExceeded:
+		return PodEvent{Kind: corev1.EventTypeWarning, Reason: event.SizeLimitExceeded, Action: "Measuring", Note: wrongWith(volumes)}, true
 	default:
-		return PodEvent{Kind: corev1.EventTypeWarning, Reason: FailedMount, Action: "Mounting", Note: wrongWith(volumes)}, true
+		return PodEvent{Kind: corev1.EventTypeWarning, Reason: event.FailedMount, Action: "Mounting", Note: wrongWith(volumes)}, true
 	}
 }
 
@@ -131,7 +131,7 @@ func wrongWith(volumes []Progress) string {
 
 // UnmountFailed is the event for volumes that can't be unmounted.
 func UnmountFailed(err error) PodEvent {
-	return PodEvent{Kind: corev1.EventTypeWarning, Reason: failedUnmount, Action: "Unmounting", Note: err.Error()}
+	return PodEvent{Kind: corev1.EventTypeWarning, Reason: event.FailedUnmount, Action: "Unmounting", Note: err.Error()}
 }
 
 // SetPodCondition sets the condition in the pod, and reports whether that changed it.

@@ -14,16 +14,11 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/inspect"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
-)
-
-// Reasons of events on claims: those that Kubernetes' volume health monitor has.
-const (
-	healthAbnormal = "VolumeConditionAbnormal"
-	healthNormal   = "VolumeConditionNormal"
 )
 
 // inspector reports usage and health of volumes in their status, in memory.
@@ -126,9 +121,9 @@ func recordHealth(recorder events.EventRecorder, stored, volume *stowagev1alpha1
 	if now == nil || wasHealthy && now.Status == metav1.ConditionTrue || before != nil && before.Message == now.Message {
 		return
 	}
-	kind, reason := corev1.EventTypeWarning, healthAbnormal
+	kind, reason := corev1.EventTypeWarning, event.VolumeConditionAbnormal
 	if now.Status == metav1.ConditionTrue {
-		kind, reason = corev1.EventTypeNormal, healthNormal
+		kind, reason = corev1.EventTypeNormal, event.VolumeConditionNormal
 	}
 	claim := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "PersistentVolumeClaim",

@@ -1,0 +1,55 @@
+package bindable
+
+// Reasons of the condition Bindable. docs/reference/conditions.md is generated from their comments.
+const (
+	// ReasonBound: the claim has its volume.
+	ReasonBound = "Bound"
+	// ReasonNoMatchingVolume: no volume fits, and the StorageClass makes none. The message
+	// counts the volumes that don't fit, with reasons.
+	ReasonNoMatchingVolume = "NoMatchingVolume"
+	// ReasonVolumeNotFound: the volume in spec.volumeName doesn't exist.
+	ReasonVolumeNotFound = "VolumeNotFound"
+	// ReasonVolumeReserved: the volume in spec.volumeName belongs to another claim.
+	ReasonVolumeReserved = "VolumeReserved"
+	// ReasonVolumeMismatch: the volume in spec.volumeName doesn't fit the claim.
+	ReasonVolumeMismatch = "VolumeMismatch"
+	// ReasonVolumeLost: the claim was bound, and its PersistentVolume doesn't exist any more.
+	ReasonVolumeLost = "VolumeLost"
+	// ReasonVolumeMisbound: the volume of the claim is bound to another claim.
+	ReasonVolumeMisbound = "VolumeMisbound"
+	// ReasonVolumeTerminating: the volume of the claim is being deleted.
+	ReasonVolumeTerminating = "VolumeTerminating"
+	// ReasonWaitForFirstConsumer: the StorageClass binds once a pod uses the claim.
+	ReasonWaitForFirstConsumer = "WaitForFirstConsumer"
+	// ReasonWaitForPodScheduled: the scheduler has chosen no node for the claim's pod.
+	ReasonWaitForPodScheduled = "WaitForPodScheduled"
+	// ReasonWaitForPopulator: a populator of the claim's data source has to create the volume.
+	ReasonWaitForPopulator = "WaitForPopulator"
+	// ReasonExternalProvisioning: another provisioner has to create the volume.
+	ReasonExternalProvisioning = "ExternalProvisioning"
+	// ReasonProvisioning: the backend is creating the volume.
+	ReasonProvisioning = "Provisioning"
+	// ReasonProvisioningFailed: the backend can't create the volume.
+	ReasonProvisioningFailed = "ProvisioningFailed"
+	// ReasonProvisioningCleanup: the claim is being deleted, and the storage that was begun for
+	// it is being removed.
+	ReasonProvisioningCleanup = "ProvisioningCleanup"
+	// ReasonNodeNotFound: the node that was chosen for the claim's pod doesn't exist.
+	ReasonNodeNotFound = "NodeNotFound"
+)
+
+// Reasons of the other conditions of claims.
+const (
+	// ReasonUndone: an attempt to provision was undone, and the next one has another volume id.
+	ReasonUndone = "Undone"
+	// ReasonResizing: the backend grows the volume.
+	ReasonResizing = "Resizing"
+	// ReasonNodeResizePending: the volume has grown, and its file system has not.
+	ReasonNodeResizePending = "NodeResizePending"
+	// ReasonResizeUnknown: the call to grow the volume failed, and its outcome is unknown.
+	ReasonResizeUnknown = "Unknown"
+	// ReasonNoPodsUsingPVC: no pod refers to the claim.
+	ReasonNoPodsUsingPVC = "NoPodsUsingPVC"
+	// ReasonPodUsingPVC: a pod refers to the claim.
+	ReasonPodUsingPVC = "PodUsingPVC"
+)
