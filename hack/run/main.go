@@ -70,9 +70,6 @@ func run(ctx context.Context, dir string) error {
 	if stopErr := c.Stop(context.WithoutCancel(ctx)); err == nil {
 		err = stopErr
 	}
-	if err != nil {
-		err = fmt.Errorf("%w\nThe programs have ended", err)
-	}
 	fmt.Printf("Stopped. All state is in %s: 'make run' continues, 'make clean-run' removes it.\n", dir)
 	return err
 }

@@ -27,7 +27,8 @@ func process(t *testing.T, processes, pid string, files map[string]string) {
 		files["exe"] = "/bin/busybox"
 	}
 	for name, content := range files {
-		path, err := filepath.Join(processes, pid, name), error(nil)
+		var err error
+		path := filepath.Join(processes, pid, name)
 		if strings.Contains(name, "/") || slices.Contains([]string{"cwd", "root", "exe"}, name) {
 			err = os.Symlink(content, path)
 		} else {
