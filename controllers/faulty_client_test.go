@@ -34,11 +34,14 @@ const (
 )
 
 // faultyClient reads and writes the API server itself, answers the cache's field
-// indexes from what it reads, counts writes, and fails those in faults.
+// indexes from what it reads, counts writes, and fails those in faults. It writes with the
+// rights of a manager.
 type faultyClient struct {
 	client.WithWatch
 	// direct never fails: it is the spec's own.
 	direct client.WithWatch
+	// reads are live ones, with the rights of a manager.
+	reads client.WithWatch
 	// counting guards the count of concurrent writes.
 	counting sync.Mutex
 	// faults are what happens to writes, by their number from 0.
@@ -46,23 +49,24 @@ type faultyClient struct {
 	written int
 }
 
-func newFaultyClient(direct client.WithWatch) *faultyClient {
-	c := &faultyClient{direct: direct}
+func newFaultyClient(direct, manager client.WithWatch) *faultyClient {
+	list := func(ctx context.Context, to client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		return listIndexed(ctx, to, list, options)
+	}
+	c := &faultyClient{direct: direct, reads: interceptor.NewClient(manager, interceptor.Funcs{List: list})}
 	c.WithWatch = interceptor.NewClient(direct, interceptor.Funcs{
-		List: func(ctx context.Context, to client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			return listIndexed(ctx, to, list, options)
+		List: list,
+		Create: func(ctx context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return c.write(ctx, object, func() error { return manager.Create(ctx, object, options...) })
 		},
-		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return c.write(ctx, object, func() error { return to.Create(ctx, object, options...) })
+		Delete: func(ctx context.Context, _ client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return c.write(ctx, object, func() error { return manager.Delete(ctx, object, options...) })
 		},
-		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return c.write(ctx, object, func() error { return to.Delete(ctx, object, options...) })
+		Patch: func(ctx context.Context, _ client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return c.write(ctx, object, func() error { return manager.Patch(ctx, object, patch, options...) })
 		},
-		Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return c.write(ctx, object, func() error { return to.Patch(ctx, object, patch, options...) })
-		},
-		SubResourcePatch: func(ctx context.Context, to client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return c.write(ctx, object, func() error { return to.SubResource(name).Patch(ctx, object, patch, options...) })
+		SubResourcePatch: func(ctx context.Context, _ client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			return c.write(ctx, object, func() error { return manager.SubResource(name).Patch(ctx, object, patch, options...) })
 		},
 	})
 	return c

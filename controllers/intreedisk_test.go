@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -395,5 +396,23 @@ var _ = Describe("An in-tree disk", func() {
 		w.get(own)
 		Expect(own.Status.Attached).To(BeFalse())
 		w.expectOn()
+	})
+
+	It("is not attached to a node whose agent doesn't follow pods, beside kube-controller-manager, too", func() {
+		w := newWorld(reconciler.ClassesScope)
+		pv := Volume("data", func(pv *corev1.PersistentVolume) {
+			pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "legacy"}}
+		})
+		attachment := &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: volume.AttachmentName(stowagev1alpha1.GCEDriver, legacyPath, "node-1")},
+			Spec: storagev1.VolumeAttachmentSpec{
+				Attacher: stowagev1alpha1.GCEDriver, NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
+			},
+		}
+		w.create(otherCloud("cloud"), machine("node-1"), pv, attachment)
+		w.settle()
+
+		w.get(attachment)
+		Expect(attachment.Status.AttachError).To(HaveValue(HaveField("Message", ContainSubstring("isn't one whose agent follows pods"))))
 	})
 })

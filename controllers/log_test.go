@@ -97,4 +97,47 @@ var _ = Describe("The log", func() {
 
 		Expect(w.newLines()).To(BeEmpty())
 	})
+
+	It("has no line for passes over a node whose pods stay", func() {
+		w := newNodeWorld()
+		node, _, _ := w.running("data")
+		Expect(w.newLines()).To(ContainElement(ContainSubstring(`"msg"="attachment created"`)))
+
+		for range 3 {
+			Expect(w.reconcile(node.Name)).To(Succeed())
+			w.passTime(time.Minute)
+		}
+
+		Expect(w.newLines()).To(BeEmpty())
+	})
+
+	It("has no line for passes over disks whose room stays, nor over a volume that was adopted", func() {
+		w, pv := adoptable()
+		w.adopt(pv)
+		Expect(w.newLines()).To(ContainElement(ContainSubstring(`"msg"="adopted"`)))
+		w.lookAtDisks()
+		w.newLines()
+
+		for range 3 {
+			w.passTime(time.Minute)
+			w.lookAtDisks()
+			w.adopt(pv)
+			w.pass(w.lostVolume())
+		}
+
+		Expect(w.newLines()).To(BeEmpty())
+	})
+
+	It("has one line for a volume whose node is gone, however often it is looked at", func() {
+		w, volume := stranded(afterAnHour)
+		w.pass(volume)
+		Expect(w.newLines()).To(ConsistOf(And(HavePrefix(`"level"=0 "msg"="warning"`), ContainSubstring("NodeGone"))))
+
+		for range 3 {
+			w.passTime(time.Minute)
+			w.pass(volume)
+		}
+
+		Expect(w.newLines()).To(BeEmpty())
+	})
 })

@@ -66,7 +66,7 @@ func newMemory() *memory {
 // newWorldIn makes a world of a cluster in memory.
 func newWorldIn(cluster *memory) *world {
 	w := &world{
-		faultyClient: newFaultyClient(cluster),
+		faultyClient: newFaultyClient(cluster, cluster),
 		scope:        reconciler.ClusterScope,
 		storage:      fake.New(),
 		clock:        clocktesting.NewFakePassiveClock(time.Now()),

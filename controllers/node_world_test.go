@@ -46,14 +46,12 @@ func (w *nodeWorld) restart() {
 
 // anotherThatSees is the reconciler of another manager, with another cache.
 func (w *nodeWorld) anotherThatSees(cached client.Client) *node.Reconciler {
-	of := newView(nodeIndexes{w})
-	of.Client = cached
-	return node.New(w.dependencies(of))
+	return node.New(w.dependencies(newNodesView(w.world, cached)))
 }
 
 // reconcile runs one pass over a node.
 func (w *nodeWorld) reconcile(node string) error {
-	_, err := w.nodes.Reconcile(context.Background(), wake.RequestNamed(node))
+	_, err := w.nodes.Reconcile(w.logging(), wake.RequestNamed(node))
 	return err
 }
 
@@ -170,6 +168,11 @@ func (w *nodeWorld) running(volume string) (*corev1.Node, *corev1.Pod, corev1.Un
 	w.uses(node, name)
 	w.world.newEvents()
 	return node, pod, name
+}
+
+// newNodesView is the view of a reconciler of nodes with a cache.
+func newNodesView(w *world, cached client.Client) *view {
+	return &view{cached, liveView{nodeIndexes{w.reads}}}
 }
 
 // nodeIndexes answers the indexes that the reconciler of nodes uses, from what it reads.

@@ -26,7 +26,7 @@ func (w *world) lookAtDisks() {
 	for range maxRounds {
 		before := w.written
 		for _, request := range w.pairs() {
-			_, _ = w.disks.Reconcile(context.Background(), request)
+			_, _ = w.disks.Reconcile(w.logging(), request)
 		}
 		if w.written == before {
 			return

@@ -74,7 +74,7 @@ func adoptable(options ...func(*corev1.PersistentVolume)) (*world, *corev1.Persi
 
 func (w *world) adopt(pv *corev1.PersistentVolume) {
 	GinkgoHelper()
-	_, err := w.adopts.Reconcile(context.Background(), wake.Request(pv))
+	_, err := w.adopts.Reconcile(w.logging(), wake.Request(pv))
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -58,7 +58,7 @@ func stranded(policy stowagev1alpha1.NodeGone) (*world, *stowagev1alpha1.NodeVol
 // pass passes once over a volume.
 func (w *world) pass(volume *stowagev1alpha1.NodeVolume) reconcile.Result {
 	GinkgoHelper()
-	result, err := w.locals.Reconcile(context.Background(), wake.Request(volume))
+	result, err := w.locals.Reconcile(w.logging(), wake.Request(volume))
 	Expect(err).NotTo(HaveOccurred())
 	return result
 }

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -103,5 +104,19 @@ var _ = Describe("The undelete window", func() {
 		w.get(pv)
 		Expect(pv.Status.Reason).To(BeEmpty())
 		Expect(w.storage.Has(pv.Name)).To(BeTrue())
+	})
+
+	It("is seen beside kube-controller-manager, too", func() {
+		w, pv, _ := clouded(reconciler.ClassesScope, retainingFor(72*time.Hour))
+		claim := Claim(InClass("cloud"))
+		w.get(claim)
+		w.removeFinalizers(claim)
+		w.delete(claim)
+		setPhase(w, pv, corev1.VolumeReleased)
+		w.settle()
+
+		w.get(pv)
+		Expect(pv.Status.Reason).To(Equal("UndeletableUntil" + deadlineOf(pv, 72*time.Hour)))
+		Expect(eventsWith(w.newEvents(), "UndeleteWindowBegan")).NotTo(BeEmpty())
 	})
 })

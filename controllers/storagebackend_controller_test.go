@@ -78,7 +78,7 @@ var _ = Describe("A StorageBackend", func() {
 
 var _ = Describe("The StorageClass of a backend", func() {
 	It("is kept as the spec says, and follows what may change", func() {
-		w := newWorld(reconciler.ClusterScope)
+		w := newWorld(reconciler.ClassesScope)
 		object := LocalBackend("disks")
 		w.create(object)
 		w.settle()

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	"github.com/stowage-dev/stowage/test/harness/specs"
@@ -17,6 +18,9 @@ import (
 // one would ask the server first for all that it serves.
 var apiServer client.WithWatch
 
+// managers are clients with the rights of a manager of each scope.
+var managers = map[reconciler.Scope]client.WithWatch{}
+
 func TestControllers(t *testing.T) {
 	// A second, as it is by default, is soon over on a busy machine, and proves nothing.
 	SetDefaultEventuallyTimeout(30 * time.Second)
@@ -24,11 +28,17 @@ func TestControllers(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	server, err := apiserver.Start(apiserver.Options{})
+	server, err := apiserver.Start(apiserver.Options{Rights: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	scheme, err := program.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	apiServer, err = client.NewWithWatch(server.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	for scope, groups := range map[reconciler.Scope][]string{reconciler.ClassesScope: nil, reconciler.ClusterScope: {apiserver.ClusterScope}} {
+		config, err := server.As(apiserver.Manager(groups...))
+		Expect(err).NotTo(HaveOccurred())
+		managers[scope], err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: apiServer.RESTMapper()})
+		Expect(err).NotTo(HaveOccurred())
+	}
 })

@@ -16,12 +16,12 @@ type views struct {
 	claims, volumes, pods, classes, backends, audits, disks, locals, adopts, attachments, comparisons, nodes *view
 }
 
-func newView(of client.Client) *view { return &view{of, liveView{of}} }
+func newView(w *world) *view { return &view{w, liveView{w.reads}} }
 
 func newViews(w *world) views {
 	return views{
 		claims: newView(w), volumes: newView(w), pods: newView(w), classes: newView(w), backends: newView(w), audits: newView(w),
 		disks: newView(w), locals: newView(w), adopts: newView(w), attachments: newView(w), comparisons: newView(w),
-		nodes: newView(nodeIndexes{w}),
+		nodes: newNodesView(w, nodeIndexes{w}),
 	}
 }

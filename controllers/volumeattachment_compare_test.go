@@ -72,7 +72,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("gets one event, and is detached after it was seen twice, if nothing requests it", func() {
-		w, pv, node := clouded(reconciler.ClusterScope)
+		w, pv, node := clouded(reconciler.ClassesScope)
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
 		w.settle()
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
@@ -87,7 +87,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("stays while a node uses it, though nothing requests it", func() {
-		w, pv, node := clouded(reconciler.ClusterScope)
+		w, pv, node := clouded(reconciler.ClassesScope)
 		updateNode(w, node, using(pv))
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
 		for range 3 {
@@ -103,7 +103,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("stays while a node that has long been Ready uses it, though it is not in volumesAttached", func() {
-		w, pv, node := clouded(reconciler.ClusterScope)
+		w, pv, node := clouded(reconciler.ClassesScope)
 		updateNode(w, node, together(using(pv), readyFor(2*time.Hour)))
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
 		for range 3 {
@@ -115,7 +115,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("only gets an event if the machine is none of the cluster's", func() {
-		w, pv, _ := clouded(reconciler.ClusterScope)
+		w, pv, _ := clouded(reconciler.ClassesScope)
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, backend.NodeIdentity{ProviderID: "gce://project/zone/rescue"})
 		for range 3 {
 			w.settle()
@@ -139,7 +139,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is detached though its volume object is gone", func() {
-		w, pv, node := clouded(reconciler.ClusterScope)
+		w, pv, node := clouded(reconciler.ClassesScope)
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })
 		w.delete(pv)
 		w.storage.AttachBehind(pv.Name, identityOf(node))
@@ -153,7 +153,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is detached though the manager ended between making the attachment that ends it and deleting it", func() {
-		w, pv, node := clouded(reconciler.ClusterScope)
+		w, pv, node := clouded(reconciler.ClassesScope)
 		w.storage.AttachBehind(pv.Name, identityOf(node))
 		w.settle()
 		w.clock.SetTime(w.clock.Now().Add(time.Minute))
@@ -169,7 +169,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is an event if the backend does not answer", func() {
-		w, _, _ := clouded(reconciler.ClusterScope)
+		w, _, _ := clouded(reconciler.ClassesScope)
 		w.storage.FailListing(backend.Unavailable.Errorf("503"))
 
 		w.settle()

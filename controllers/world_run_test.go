@@ -35,9 +35,12 @@ func (w *world) settleBy(round func() error) {
 	Fail("the cluster did not come to rest")
 }
 
+// logging is the context of a pass, whose lines are in the world's log.
+func (w *world) logging() context.Context { return ctrl.LoggerInto(context.Background(), w.log) }
+
 // round runs all reconcilers once over all objects.
 func (w *world) round() error {
-	ctx := ctrl.LoggerInto(context.Background(), w.log)
+	ctx := w.logging()
 	w.fedAfter = unfed
 	var failures []error
 	for _, object := range w.all(&stowagev1alpha1.StorageBackendList{}) {

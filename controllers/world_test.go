@@ -6,7 +6,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +28,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 const (
@@ -83,7 +83,7 @@ type world struct {
 func newWorld(scope reconciler.Scope) *world {
 	GinkgoHelper()
 	w := &world{
-		faultyClient: newFaultyClient(apiServer),
+		faultyClient: newFaultyClient(apiServer, managers[scope]),
 		scope:        scope,
 		storage:      fake.New(),
 		clock:        clocktesting.NewFakePassiveClock(time.Now()),
@@ -117,7 +117,7 @@ func (w *world) restart() {
 func (w *world) dependencies(of *view) reconciler.Dependencies {
 	return reconciler.Dependencies{
 		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Storage: w.served, Events: event.Logged(w.events, w.log),
-		Clock: w.clock, Patience: w.patience, Scope: w.scope, Namespace: corev1.NamespaceDefault, ForceDetachAfter: forceDetachAfter,
+		Clock: w.clock, Patience: w.patience, Scope: w.scope, Namespace: apiserver.Namespace, ForceDetachAfter: forceDetachAfter,
 	}
 }
 

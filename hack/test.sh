@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Runs `go test` with the given flags and packages, all of which are built once and alike, and ends with a summary: what
-# was slow, what was skipped and why, and how many tests passed. `go vet` is left to the linter.
+# was slow, what was skipped and why, and how many tests passed. `go vet` is left to the linter. After all tests, test/rights
+# compares what API servers were asked for with what config/rbac grants.
 set -euo pipefail
 
 readonly reports=$PWD/bin/test/reports/go
-rm -rf "$reports"
-mkdir -p "$reports"
+export STOWAGE_TEST_AUDIT=$PWD/bin/test/audit
+rm -rf "$reports" "$STOWAGE_TEST_AUDIT"
+mkdir -p "$reports" "$STOWAGE_TEST_AUDIT"
 hack/need.sh filesystems
 go build -buildvcs=false -o bin/ ./hack/testsummary ./hack/cleanmachine
 
@@ -14,5 +16,8 @@ status=0
 GINKGO_NO_COLOR=TRUE STOWAGE_TEST_REPORTS=$reports bin/cleanmachine bin/gotestsum --format pkgname-and-test-fails --hide-summary all \
   --jsonfile "$reports/go-test.json" -- \
   -shuffle=on -vet=off -p "$(($(nproc) + 1))" -ldflags='-s -w' -timeout 40m "$@" || status=$?
+if [[ $status == 0 && $EUID == 0 && $* == *./... && $* != *-run* && $* != *-skip* ]]; then
+  STOWAGE_TEST_REQUESTS=$STOWAGE_TEST_AUDIT STOWAGE_TEST_AUDIT='' go test -count=1 -vet=off ./test/rights || status=$?
+fi
 bin/testsummary "$reports" || status=$?
 exit "$status"

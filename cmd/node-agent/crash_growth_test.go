@@ -44,7 +44,7 @@ func newGrowth(t *testing.T) *growing {
 		t.Fatal(err)
 	}
 	g := &growing{process: newProcess(t, server), bytes: smallest}
-	if g.api, err = client.New(server.config, client.Options{Scheme: scheme}); err != nil {
+	if g.api, err = client.New(server.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	createNode(t, g.client)

@@ -16,11 +16,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/program"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
+
+func TestTheAgentMayReadTheBackendThatAPodNames(t *testing.T) {
+	server := startServer(t)
+	scheme, err := program.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := client.New(server.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := LocalBackend("share")
+	if err := admin.Create(t.Context(), share); err != nil {
+		t.Fatal(err)
+	}
+	config, err := server.As(apiserver.Agent("n1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := backendsIn(agent)(t.Context(), share.Name)
+	if err != nil || read.UID != share.UID {
+		t.Errorf("it read %v: %v", read, err)
+	}
+}
 
 func TestTheAgentIsReadyWhenTheKubeletHasAllItsDrivers(t *testing.T) {
 	mounttest.NeedsRoot(t)
@@ -38,9 +70,10 @@ func TestTheAgentIsReadyWhenTheKubeletHasAllItsDrivers(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	identity := apiserver.Agent(node.Name)
 	// In a process of its own: one has one agent.
 	agent := &process{arguments: []string{
-		"--kubeconfig=" + server.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=" + probes,
+		"--kubeconfig=" + kubeconfigOf(t, server.Server, identity.UserName, identity.Groups...), "--metrics-bind-address=0", "--health-probe-bind-address=" + probes,
 		"--node-name=n1", "--kubelet-dir=" + dir, "--root-dir=" + filepath.Join(dir, "agent"), "--local-base=" + dir, "--max-disks=16",
 	}}
 	agent.start(t)

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/program"
@@ -21,14 +20,14 @@ import (
 
 // serverForTest is an API server, and a kubeconfig of a node's user.
 type serverForTest struct {
-	config     *rest.Config
+	*apiserver.Server
 	client     kubernetes.Interface
 	kubeconfig string
 }
 
 func startServer(t *testing.T) *serverForTest {
 	t.Helper()
-	server, err := apiserver.Start(apiserver.Options{})
+	server, err := apiserver.Start(apiserver.Options{Rights: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +36,16 @@ func startServer(t *testing.T) *serverForTest {
 			t.Error(err)
 		}
 	})
-	// system:masters stands for the rights to NodeVolumes, which come from RBAC.
-	kubeconfig, err := server.Kubeconfig("system:node:n1", "system:nodes", "system:masters")
+	return &serverForTest{
+		Server: server, client: kubernetes.NewForConfigOrDie(server.Config),
+		kubeconfig: kubeconfigOf(t, server, "system:node:n1", "system:nodes"),
+	}
+}
+
+// kubeconfigOf writes a kubeconfig of a user, and returns its path.
+func kubeconfigOf(t *testing.T, server *apiserver.Server, user string, groups ...string) string {
+	t.Helper()
+	kubeconfig, err := server.Kubeconfig(user, groups...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +53,7 @@ func startServer(t *testing.T) *serverForTest {
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &serverForTest{config: server.Config, client: kubernetes.NewForConfigOrDie(server.Config), kubeconfig: file}
+	return file
 }
 
 func createNode(t *testing.T, client kubernetes.Interface) {

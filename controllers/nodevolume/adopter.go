@@ -47,7 +47,8 @@ func NewAdopter(deps reconciler.Dependencies) *Adopter {
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;create
-// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks;storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;nodes,verbs=get;list;watch
 
 // Reconcile recreates the NodeVolume of a PersistentVolume. The cache decides whether there

@@ -61,7 +61,6 @@ func New(deps reconciler.Dependencies) *Reconciler {
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/status,verbs=patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
 

@@ -49,11 +49,12 @@ func NewDiskReconciler(deps reconciler.Dependencies) *DiskReconciler {
 	}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks/finalizers,verbs=update
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends;nodevolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,verbs=get;list;watch;create;patch;delete,namespace=stowage-system
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,verbs=list;watch;create;patch;delete,namespace=stowage-system
 
 // Reconcile creates, updates or removes one backend's disk on one node.
 func (r *DiskReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

@@ -32,9 +32,8 @@ import (
 // reconcile again.
 type volumeStep func(context.Context, *corev1.PersistentVolume) (done bool, result ctrl.Result, err error)
 
-// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;update;patch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumes/status,verbs=update;patch
-// +kubebuilder:rbac:groups="",resources=persistentvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
 

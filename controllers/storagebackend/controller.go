@@ -54,11 +54,11 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/finalizers,verbs=update
-// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes;nodedisks,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes;nodedisks,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;nodes,verbs=get;list;watch
 
 // Reconcile updates one backend's status and class.

@@ -89,7 +89,7 @@ func (d *detaching) name() corev1.UniqueVolumeName {
 	return volume.UniqueName(d.attachment.Spec.Attacher, d.volume)
 }
 
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
 // isPendingMount reports whether a volume in use is only a pending mount. A pod then came back
 // to the node, and waits for the very detach that would wait for the node. The pods are read

@@ -42,7 +42,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	return &Reconciler{client: deps.Client, live: deps.Live}
 }
 
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
 
 // Reconcile protects one class, or ends its protection.

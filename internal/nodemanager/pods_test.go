@@ -2,13 +2,17 @@ package nodemanager_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -37,6 +41,28 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, claim), "hello"), []byte("world"), 0o600)).To(Succeed())
 		Expect(os.ReadFile(filepath.Join(w.dataOf(claim), "hello"))).To(BeEquivalentTo("world"))
 		Eventually(eventsOf(ctx, pod, "SuccessfulMountVolume")).Should(ConsistOf("all volumes are mounted (1)"))
+	})
+
+	It("have a line in the log when they are mounted, and none while they change in nothing that their volumes need", func(ctx context.Context) {
+		said := gbytes.NewBuffer()
+		GinkgoWriter.TeeTo(said)
+		DeferCleanup(GinkgoWriter.ClearTeeWriters)
+		lines := func() []string {
+			return regexp.MustCompile(`"level"=0 "msg"="[^"]*".*"node"="`+w.node).FindAllString(string(said.Contents()), -1)
+		}
+		w.startAgent()
+		claim := w.boundClaim(ctx, "data")
+		pod := w.pod("web", fromClaim("data"), emptyDir("scratch", corev1.StorageMediumMemory))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Eventually(lines).Should(ConsistOf(HavePrefix(`"level"=0 "msg"="mounted"`), ContainSubstring(`"volume"="`+claim.Spec.VolumeName)))
+
+		for pass := range 3 {
+			patch := client.RawPatch(apitypes.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/pass": "%d"}}}`, pass))
+			Expect(admin.Patch(ctx, pod, patch)).To(Succeed())
+		}
+
+		Consistently(lines).Should(HaveLen(2))
 	})
 
 	//proves:every/end

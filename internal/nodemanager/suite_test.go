@@ -46,7 +46,7 @@ var _ = BeforeSuite(func() {
 	Expect(stowagev1alpha1.AddToScheme(types)).To(Succeed())
 
 	var err error
-	server, err = apiserver.Start(apiserver.Options{})
+	server, err = apiserver.Start(apiserver.Options{Rights: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	admin, err = client.New(server.Config, client.Options{Scheme: types})

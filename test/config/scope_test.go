@@ -10,10 +10,13 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
@@ -34,9 +37,14 @@ var _ = DescribeTable("the rights of a manager are enough for its scope, and no 
 			Eventually(may).WithArguments(ctx, managerAccount, action).WithTimeout(settled).Should(Equal(scope == "cluster"), action)
 		}
 
+		cloud := withKey(ctx)
 		manager := started(ctx, scope)
 		Eventually(func() int { return strings.Count(string(manager.Out.Contents()), `"Starting workers"`) }).
 			WithTimeout(settled).Should(Equal(controllers), "controllers that have all that they watch")
+		Eventually(func(g Gomega) {
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(cloud), cloud)).To(Succeed())
+			g.Expect(cloud.Status.Conditions).To(ContainElement(And(HaveField("Type", "Ready"), HaveField("Message", ContainSubstring("gce-key")))))
+		}).WithTimeout(settled).Should(Succeed(), "a backend whose key was read")
 		manager.Terminate()
 		Eventually(manager).WithTimeout(settled).Should(gexec.Exit())
 		Expect(manager.Out).NotTo(gbytes.Say("forbidden"))
@@ -45,10 +53,35 @@ var _ = DescribeTable("the rights of a manager are enough for its scope, and no 
 	Entry("standalone", "standalone", "cluster", 12),
 )
 
+// withKey makes a backend of a cloud whose key is of no use, and the Secret that has it.
+func withKey(ctx SpecContext) *stowagev1alpha1.StorageBackend {
+	GinkgoHelper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "gce-key", Namespace: "stowage-system"}, StringData: map[string]string{"key.json": "{}"},
+	}
+	backend := &stowagev1alpha1.StorageBackend{ObjectMeta: metav1.ObjectMeta{Name: "keyed"}}
+	backend.Spec.GCE = &stowagev1alpha1.GCEBackend{
+		Project: "project", Zones: []string{"zone"}, CredentialsSecret: &stowagev1alpha1.SecretReference{Name: secret.Name},
+	}
+	for _, object := range []client.Object{secret, backend} {
+		Expect(admin.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(admin.Delete(ctx, object)).To(Succeed())
+			none := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+			Expect(client.IgnoreNotFound(admin.Patch(ctx, object, none))).To(Succeed())
+		})
+	}
+	return backend
+}
+
 // started runs a manager, with nothing but its own rights.
 func started(ctx SpecContext, scope string) *gexec.Session {
 	GinkgoHelper()
-	text, err := server.Kubeconfig(managerAccount, "system:serviceaccounts", "system:serviceaccounts:stowage-system")
+	identity := apiserver.Manager()
+	if scope == "cluster" {
+		identity = apiserver.Manager(apiserver.ClusterScope)
+	}
+	text, err := server.Kubeconfig(identity.UserName, identity.Groups...)
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(kubeconfig, text, 0o600)).To(Succeed())
@@ -58,7 +91,7 @@ func started(ctx SpecContext, scope string) *gexec.Session {
 	output, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
 	log := gbytes.NewBuffer()
-	session, err := gexec.Start(exec.CommandContext(ctx, program, "--scope="+scope, "-v=1", "--kubeconfig="+kubeconfig, "--leader-elect=false",
+	session, err := gexec.Start(exec.CommandContext(ctx, program, "--scope="+scope, "-v=1", "--kubeconfig="+kubeconfig,
 		"--leader-election-namespace=stowage-system", "--metrics-bind-address=0", "--health-probe-bind-address=0"), log, log)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { session.Kill().Wait(settled) })

@@ -25,7 +25,7 @@ var _ = Describe("With the whole manager running beside another controller that 
 
 	BeforeEach(func(ctx SpecContext) {
 		storage = fake.New()
-		one = manager{config: config, scope: reconciler.ClassesScope, kinds: []backend.Kind{
+		one = manager{scope: reconciler.ClassesScope, kinds: []backend.Kind{
 			fake.Kind{For: stowagev1alpha1.GCEType, Backend: storage},
 		}}
 		create(ctx, LocalBackend("cloud", func(object *stowagev1alpha1.StorageBackend) {

@@ -32,8 +32,8 @@ var _ = Describe("Beside another binder, in scope=classes", func() {
 		kind := fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage}
 		allowBinder(ctx)
 		// The other one knows of no storage, and may not write what is Stowage's.
-		manager{config: theirs.count(as(binderUser)), scope: reconciler.ClusterScope}.start()
-		manager{config: ours.count(config), scope: reconciler.ClassesScope, kinds: []backend.Kind{kind}}.start()
+		manager{config: theirs.count(as(rest.ImpersonationConfig{UserName: binderUser})), scope: reconciler.ClusterScope}.start()
+		manager{config: ours.count(asManager(reconciler.ClassesScope)), scope: reconciler.ClassesScope, kinds: []backend.Kind{kind}}.start()
 		DeferCleanup(removeEverything)
 		create(ctx, LocalBackend("disks"))
 	})
@@ -75,12 +75,6 @@ func askingOf(driver string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, driver)
 	}
-}
-
-func as(user string) *rest.Config {
-	impersonating := rest.CopyConfig(config)
-	impersonating.Impersonate = rest.ImpersonationConfig{UserName: user}
-	return impersonating
 }
 
 // allowBinder lets the other binder write what is Kubernetes' own.

@@ -33,6 +33,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -55,8 +56,9 @@ var _ = Describe("With the whole manager running, and the agents of several node
 		var err error
 		base, err = filepath.EvalSymlinks(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
-		kind := local.Kind{Client: users, Live: users, Base: base}
-		manager{config: config, scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: corev1.NamespaceDefault}.start()
+		storage := clientOf(asManager(reconciler.ClusterScope))
+		kind := local.Kind{Client: storage, Live: storage, Base: base}
+		manager{scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: apiserver.Namespace}.start()
 	})
 
 	It("as many of a hundred claims get a volume as there is room for, and no node gives more than it has", func(ctx SpecContext) {
@@ -171,7 +173,7 @@ func startDiskAgent(ctx context.Context, of agent, bytes int64) {
 	DeferCleanup(func() { Expect(mount.Kernel{}.Unmount(disk)).To(Succeed()) })
 	create(ctx, Node(of.node))
 	skipNames, ofNode := true, cache.ByObject{Field: fields.OneTermEqualSelector("spec.nodeName", of.node)}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(as(apiserver.Agent(of.node)), ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&stowagev1alpha1.NodeVolume{}: ofNode, &stowagev1alpha1.NodeDisk{}: ofNode}},
 	})
@@ -179,7 +181,7 @@ func startDiskAgent(ctx context.Context, of agent, bytes int64) {
 	of.Client = mgr.GetClient()
 	options := localdisk.Options{
 		NodeName: of.node, Store: store.NewStore(filepath.Join(of.base, of.node), filesystem.FileSystems{}),
-		Client: of, Live: agent{users, of.node, of.base}, Events: mgr.GetEventRecorder("agent"),
+		Client: of, Live: agent{clientOf(mgr.GetConfig()), of.node, of.base}, Events: mgr.GetEventRecorder("stowage-node-agent"),
 	}
 	Expect(volumeagent.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())
 	Expect(diskagent.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())

@@ -27,7 +27,7 @@ var _ = Describe("With two managers running", func() {
 
 	BeforeEach(func() {
 		storage = fake.New()
-		one = manager{config: config, scope: reconciler.ClusterScope, kinds: []backend.Kind{
+		one = manager{scope: reconciler.ClusterScope, kinds: []backend.Kind{
 			fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage},
 		}}
 	})

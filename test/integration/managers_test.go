@@ -7,8 +7,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -16,10 +19,12 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 // manager is one of several that run at once.
 type manager struct {
+	// config is the client's. Nil: one with the rights of the scope.
 	config *rest.Config
 	scope  reconciler.Scope
 	kinds  []backend.Kind
@@ -29,19 +34,30 @@ type manager struct {
 	namespace string
 }
 
+// inOwnNamespace has a cache hold what a manager publishes, as that program's does: it may read no more.
+func inOwnNamespace() cache.Options {
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&storagev1.CSIStorageCapacity{}: {Namespaces: map[string]cache.Config{apiserver.Namespace: {}}},
+	}}
+}
+
 // start runs the manager until the spec ends or it is killed: then it drops
 // whatever it is at, and keeps the lease.
 func (m manager) start() (kill func()) {
 	GinkgoHelper()
+	if m.config == nil {
+		m.config = asManager(m.scope)
+	}
 	skipNames := true
 	mgr, err := ctrl.NewManager(m.config, ctrl.Options{
 		Scheme:                  scheme,
 		Client:                  controllers.ClientOptions(),
+		Cache:                   inOwnNamespace(),
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		Controller:              ctrlconfig.Controller{SkipNameValidation: &skipNames},
 		LeaderElection:          m.elected,
 		LeaderElectionID:        "manager.stowage.dev",
-		LeaderElectionNamespace: corev1.NamespaceDefault,
+		LeaderElectionNamespace: apiserver.Namespace,
 		LeaseDuration:           new(15 * time.Second),
 		RenewDeadline:           new(12 * time.Second), // a manager that misses it ends: enough on a busy machine
 		RetryPeriod:             new(500 * time.Millisecond),

@@ -27,7 +27,7 @@ var _ = Describe("With the whole manager deciding what is attached", func() {
 		create(ctx, LocalBackend("cloud", func(object *stowagev1alpha1.StorageBackend) {
 			object.Spec.Local, object.Spec.GCE = nil, &stowagev1alpha1.GCEBackend{Project: "project", Zones: []string{"zone"}}
 		}), managed("node-1"), managed("node-2"))
-		one := manager{config: config, scope: reconciler.ClusterScope, kinds: []backend.Kind{
+		one := manager{scope: reconciler.ClusterScope, kinds: []backend.Kind{
 			fake.Kind{For: stowagev1alpha1.GCEType, Backend: storage},
 		}}
 		one.start()

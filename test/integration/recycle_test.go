@@ -18,6 +18,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/recycling"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -84,7 +85,7 @@ func recycledIn(folder string) *corev1.PersistentVolume {
 func startAgent(node, root string) {
 	GinkgoHelper()
 	skipNames := true
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(as(apiserver.Agent(node)), ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&stowagev1alpha1.NodeRecycling{}: {Field: fields.OneTermEqualSelector("spec.nodeName", node)},

@@ -14,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/local"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -26,8 +28,9 @@ var _ = Describe("With a full disk", func() {
 	const waiting = 20
 
 	It("claims that wait for room say so once, however often the free room changes", func(ctx SpecContext) {
-		kind := local.Kind{Client: users, Live: users, Base: "/var/lib/stowage"}
-		manager{config: config, scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: corev1.NamespaceDefault}.start()
+		storage := clientOf(asManager(reconciler.ClusterScope))
+		kind := local.Kind{Client: storage, Live: storage, Base: "/var/lib/stowage"}
+		manager{scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: apiserver.Namespace}.start()
 		DeferCleanup(removeEverything)
 		DeferCleanup(refuseVolumes)
 		create(ctx, Node("node-a"), LocalBackend("disks", onDisks("/var/lib/stowage", storagev1.VolumeBindingImmediate)))
@@ -68,6 +71,31 @@ var _ = Describe("With a full disk", func() {
 		request, err := askedFor(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(news).To(BeNumerically("<=", request), "only the claims that found room have something to say")
+	})
+})
+
+var _ = Describe("Beside kube-controller-manager", func() {
+	It("a volume that is being made on a node goes with its claim", func(ctx SpecContext) {
+		storage := clientOf(asManager(reconciler.ClassesScope))
+		kind := local.Kind{Client: storage, Live: storage, Base: "/var/lib/stowage"}
+		manager{scope: reconciler.ClassesScope, kinds: []backend.Kind{kind}, namespace: apiserver.Namespace}.start()
+		DeferCleanup(removeEverything)
+		create(ctx, Node("node-a"), LocalBackend("disks", onDisks("/var/lib/stowage", storagev1.VolumeBindingImmediate)))
+		reportRoom(ctx, "2Gi")
+		claim := Claim(InClass("disks"), askingOf(stowagev1alpha1.LocalDriver))
+		create(ctx, claim)
+		Eventually(askedFor).WithContext(ctx).WithTimeout(soon).Should(Equal(1))
+
+		Expect(users.Delete(ctx, claim)).To(Succeed())
+		// What protects it is kube-controller-manager's to take off.
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+			controllerutil.RemoveFinalizer(claim, "kubernetes.io/pvc-protection")
+			g.Expect(users.Update(ctx, claim)).To(Succeed())
+		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+
+		refuseVolumes(ctx)
+		Expect(askedFor(ctx)).To(BeZero())
 	})
 })
 

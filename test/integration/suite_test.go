@@ -12,13 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 var (
-	config *rest.Config
+	server *apiserver.Server
 	scheme *runtime.Scheme
 	users  client.Client
 )
@@ -28,12 +29,37 @@ func TestIntegration(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	server, err := apiserver.Start(apiserver.Options{})
+	var err error
+	server, err = apiserver.Start(apiserver.Options{Rights: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
-	config = server.Config
 	scheme, err = program.Scheme()
 	Expect(err).NotTo(HaveOccurred())
-	users, err = client.New(config, client.Options{Scheme: scheme})
+	users, err = client.New(server.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 })
+
+// as is a client configuration with an identity, and with no rights but its own.
+func as(identity rest.ImpersonationConfig) *rest.Config {
+	GinkgoHelper()
+	config, err := server.As(identity)
+	Expect(err).NotTo(HaveOccurred())
+	return config
+}
+
+// asManager is one with the rights of a manager of a scope.
+func asManager(scope reconciler.Scope) *rest.Config {
+	GinkgoHelper()
+	if scope == reconciler.ClusterScope {
+		return as(apiserver.Manager(apiserver.ClusterScope))
+	}
+	return as(apiserver.Manager())
+}
+
+// clientOf is a client that reads the API server itself.
+func clientOf(config *rest.Config) client.Client {
+	GinkgoHelper()
+	made, err := client.New(config, client.Options{Scheme: scheme, Mapper: users.RESTMapper()})
+	Expect(err).NotTo(HaveOccurred())
+	return made
+}

@@ -274,7 +274,7 @@ func fakeDisks(storage *fake.Backend) backend.Kind {
 func startManager(kinds ...backend.Kind) {
 	GinkgoHelper()
 	skipNames := true
-	mgr, err := ctrl.NewManager(writes.count(config), ctrl.Options{
+	mgr, err := ctrl.NewManager(writes.count(asManager(reconciler.ClusterScope)), ctrl.Options{
 		Scheme:     scheme,
 		Client:     controllers.ClientOptions(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},

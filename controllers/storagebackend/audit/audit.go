@@ -51,7 +51,8 @@ func New(deps reconciler.Dependencies) *Auditor {
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
 // Reconcile audits one backend when it is due.
 func (r *Auditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

@@ -15,7 +15,7 @@ import (
 // "verb group/resource[/subresource]". The whole roles are in config/rbac.
 var (
 	managerNeeds = []string{
-		"update storage.k8s.io/storageclasses", "patch /persistentvolumes", "delete /persistentvolumes", "patch /persistentvolumeclaims",
+		"patch storage.k8s.io/storageclasses", "patch /persistentvolumes", "delete /persistentvolumes", "patch /persistentvolumeclaims",
 		"patch /persistentvolumeclaims/status", "patch storage.k8s.io/volumeattachments/status", "create stowage.dev/nodevolumes", "patch stowage.dev/storagebackends/status",
 	}
 	agentNeeds = []string{"watch stowage.dev/nodedisks", "watch stowage.dev/nodevolumes", "patch stowage.dev/nodevolumes/status", "patch stowage.dev/nodedisks/status"}

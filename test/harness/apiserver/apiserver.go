@@ -57,6 +57,9 @@ type Options struct {
 	// starts: there are service accounts, which kube-controller-manager makes, Services
 	// have addresses, and kubelets can be called. It needs a CertDir.
 	Stock bool
+	// Rights has the server grant what config/rbac grants, for the identities of As, and ask
+	// for the rights that OpenShift asks for, too.
+	Rights bool
 }
 
 // Server is a running control plane.
@@ -101,6 +104,11 @@ func Start(options Options) (*Server, error) {
 	server.release = onOwnThread(func() { server.Config, err = env.Start() })
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting etcd and kube-apiserver from %s: %w", assets, err), server.Stop())
+	}
+	if options.Rights {
+		if err := server.grant(assets); err != nil {
+			return nil, errors.Join(err, server.Stop())
+		}
 	}
 	return server, nil
 }
@@ -158,7 +166,7 @@ func environment(options Options) (*envtest.Environment, error) {
 	if options.Stock {
 		return env, configureStock(server, options)
 	}
-	return env, nil
+	return env, record(server)
 }
 
 func etcd(options Options) *envtest.Etcd {
@@ -176,6 +184,9 @@ func configure(server *envtest.APIServer, options Options) {
 		Set("watch-cache", strconv.FormatBool(options.WatchCache))
 	server.Path, server.CertDir = leashed("kube-apiserver"), options.CertDir
 	server.Out, server.Err = options.Output, options.Output
+	if options.Rights {
+		server.Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	}
 	if options.Port != 0 {
 		server.SecureServing.Address, server.SecureServing.Port = cmp.Or(options.Address, "127.0.0.1"), strconv.Itoa(options.Port)
 	}

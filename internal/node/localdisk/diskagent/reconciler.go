@@ -57,8 +57,8 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=get;list;watch
-// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks/status,verbs=update;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile checks and measures one disk, and reports that in its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

@@ -66,7 +66,7 @@ func NewReconciler(options Options) *Reconciler {
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings,verbs=get;list;watch
-// +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings/status,verbs=patch
 
 // Reconcile checks whether the directory can be emptied, requests approval, and empties it once
 // that is given.

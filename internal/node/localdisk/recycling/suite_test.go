@@ -26,6 +26,7 @@ import (
 )
 
 var (
+	server *apiserver.Server
 	admin  client.Client
 	kernel = mount.Kernel{}
 )
@@ -40,7 +41,8 @@ var _ = BeforeSuite(func() {
 	ctrl.SetLogger(GinkgoLogr)
 	objects := runtime.NewScheme()
 	Expect(stowagev1alpha1.AddToScheme(objects)).To(Succeed())
-	server, err := apiserver.Start(apiserver.Options{})
+	var err error
+	server, err = apiserver.Start(apiserver.Options{Rights: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	admin, err = client.New(server.Config, client.Options{Scheme: objects})
@@ -51,10 +53,12 @@ var _ = BeforeSuite(func() {
 // beside it, and a directory in it that holds data.
 type node struct {
 	name, top, root, scratch, canary string
-	clock                            *clocktesting.FakePassiveClock
-	live                             *before
-	slice                            time.Duration
-	agent                            *recycling.Reconciler
+	// api has the rights of the node's agent.
+	api   client.Client
+	clock *clocktesting.FakePassiveClock
+	live  *before
+	slice time.Duration
+	agent *recycling.Reconciler
 }
 
 func newNode() *node {
@@ -64,8 +68,13 @@ func newNode() *node {
 	n := &node{
 		name: "node-" + string(uuid.NewUUID()), top: top, root: filepath.Join(top, "root"),
 		scratch: filepath.Join(top, "root", "scratch"), canary: filepath.Join(top, "precious", "canary"),
-		clock: clocktesting.NewFakePassiveClock(time.Now()), live: &before{Reader: admin},
+		clock: clocktesting.NewFakePassiveClock(time.Now()),
 	}
+	config, err := server.As(apiserver.Agent(n.name))
+	Expect(err).NotTo(HaveOccurred())
+	n.api, err = client.New(config, client.Options{Scheme: admin.Scheme(), Mapper: admin.RESTMapper()})
+	Expect(err).NotTo(HaveOccurred())
+	n.live = &before{Reader: n.api}
 	write(n.canary)
 	write(filepath.Join(n.scratch, "dir", "file"))
 	Expect(os.Symlink(filepath.Dir(n.canary), filepath.Join(n.scratch, "link"))).To(Succeed())
@@ -77,7 +86,7 @@ func newNode() *node {
 // newAgent is an agent of the node that has just been started.
 func (n *node) newAgent() *recycling.Reconciler {
 	return recycling.NewReconciler(recycling.Options{
-		NodeName: n.name, Folder: recycling.Folder{Root: n.root, Slice: n.slice}, Client: admin, Live: n.live, Clock: n.clock,
+		NodeName: n.name, Folder: recycling.Folder{Root: n.root, Slice: n.slice}, Client: n.api, Live: n.live, Clock: n.clock,
 	})
 }
 

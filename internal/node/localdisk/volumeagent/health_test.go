@@ -7,14 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 )
 
@@ -57,6 +61,23 @@ var _ = Describe("An inspection of a volume", func() {
 			later(ctx, volume, time.Minute)
 		}
 		Expect(writes).To(Equal(1))
+	})
+
+	It("has one line in the log for what it made, and none while nothing changes", func(ctx context.Context) {
+		var lines []string
+		log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+		options := n.options(n.api)
+		options.Clock, options.Events = clock, event.Logged(n.events, log)
+		n.reconciler, n.disks = volumeagent.NewReconciler(options), diskagent.NewReconciler(options)
+		ctx = ctrl.LoggerInto(ctx, log)
+		volume := n.made(ctx)
+		Expect(lines).To(ConsistOf(HavePrefix(`"level"=0 "msg"="provisioned"`)))
+
+		for range 3 {
+			later(ctx, volume, time.Minute)
+		}
+
+		Expect(lines).To(HaveLen(1))
 	})
 
 	It("counts what a directory holds, when that was long ago", func(ctx context.Context) {

@@ -213,7 +213,7 @@ var _ = Describe("A volume that was made", func() {
 		volume := n.volume(ctx)
 		n.reconcile(ctx, volume)
 		Expect(os.Remove(dir(volume))).To(Succeed())
-		behind := volumeagent.NewReconciler(n.options(&staleClient{Client: admin, seen: volume}))
+		behind := volumeagent.NewReconciler(n.options(&staleClient{Client: n.api, seen: volume}))
 		result, err := behind.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
@@ -261,7 +261,7 @@ var _ = Describe("Two volumes at once", func() {
 		path := n.disk("fast", 150<<20)
 		first, done := n.volume(ctx, at(path)), make(chan struct{})
 		var second *stowagev1alpha1.NodeVolume
-		seen := &lateClient{Client: admin, afterList: func() {
+		seen := &lateClient{Client: n.api, afterList: func() {
 			second = n.volume(ctx, at(path))
 			go func() {
 				defer GinkgoRecover()

@@ -77,10 +77,9 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/status,verbs=update;patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/finalizers,verbs=update
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile makes the volume what its NodeVolume says, and reports its state.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

@@ -136,7 +136,7 @@ var _ = Describe("A volume that is deleted", func() {
 
 		for range files - 1 {
 			Expect(read(ctx, volume).ResourceVersion).To(Equal(written))
-			n.reconciler = volumeagent.NewReconciler(n.options(admin))
+			n.reconciler = volumeagent.NewReconciler(n.options(n.api))
 			n.reconciler.Store.Slice = time.Nanosecond
 			Expect(n.reconcile(ctx, volume).RequeueAfter).To(BeNumerically("<", time.Second))
 		}

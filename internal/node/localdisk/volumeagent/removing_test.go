@@ -64,8 +64,8 @@ var _ = Describe("A volume with an order to remove it", func() {
 		before := read(ctx, volume)
 		Expect(retain(ctx, volume)).To(Succeed())
 
-		pass(ctx, &staleClient{Client: admin, seen: before})
-		pass(ctx, admin)
+		pass(ctx, &staleClient{Client: n.api, seen: before})
+		pass(ctx, n.api)
 
 		Expect(content).To(BeAnExistingFile())
 		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.ReadyCondition)
@@ -107,7 +107,7 @@ var _ = Describe("A volume with an order to remove it", func() {
 		Expect(read(ctx, volume).Status.Removing).To(BeTrue())
 
 		Expect(retain(ctx, volume)).To(MatchError(ContainSubstring("has begun to remove the data")))
-		pass(ctx, admin)
+		pass(ctx, n.api)
 
 		Expect(read(ctx, volume)).To(BeNil())
 		Expect(dir(volume)).NotTo(BeADirectory())
@@ -137,7 +137,7 @@ var _ = Describe("A volume with an order to remove it", func() {
 		Expect(admin.Update(ctx, forced)).To(Succeed())
 		n.again(ctx, volume)
 
-		pass(ctx, &staleClient{Client: admin, seen: before})
+		pass(ctx, &staleClient{Client: n.api, seen: before})
 
 		Expect(content).To(BeAnExistingFile())
 	})

@@ -52,7 +52,7 @@ var _ = BeforeSuite(func() {
 	ctrl.SetLogger(GinkgoLogr)
 	Expect(stowagev1alpha1.AddToScheme(objects)).To(Succeed())
 	var err error
-	server, err = apiserver.Start(apiserver.Options{})
+	server, err = apiserver.Start(apiserver.Options{Rights: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	admin, err = client.New(server.Config, client.Options{Scheme: objects})
@@ -62,6 +62,8 @@ var _ = BeforeSuite(func() {
 // node is one node with a base directory, a spec's own.
 type node struct {
 	name, base string
+	// api has the rights of the node's agent.
+	api        client.Client
 	reconciler *volumeagent.Reconciler
 	disks      *diskagent.Reconciler
 	events     *events.FakeRecorder
@@ -74,8 +76,12 @@ func newNode() *node {
 	n := &node{name: "node-" + string(uuid.NewUUID()), base: filepath.Join(dir, "base"), events: events.NewFakeRecorder(100)}
 	Expect(os.Mkdir(n.base, 0o755)).To(Succeed())
 	DeferCleanup(func() { Expect(mount.UnmountBelow(kernel, dir)).To(Succeed()) })
-	n.reconciler = volumeagent.NewReconciler(n.options(admin))
-	n.disks = diskagent.NewReconciler(n.options(admin))
+	config, err := server.As(apiserver.Agent(n.name))
+	Expect(err).NotTo(HaveOccurred())
+	n.api, err = client.New(config, client.Options{Scheme: objects, Mapper: admin.RESTMapper()})
+	Expect(err).NotTo(HaveOccurred())
+	n.reconciler = volumeagent.NewReconciler(n.options(n.api))
+	n.disks = diskagent.NewReconciler(n.options(n.api))
 	return n
 }
 
@@ -83,7 +89,7 @@ func newNode() *node {
 func (n *node) options(seen client.Client) localdisk.Options {
 	return localdisk.Options{
 		NodeName: n.name, Store: store.NewStore(n.base, filesystem.NewFileSystems(exec.New())),
-		Client: seen, Live: admin, Events: n.events,
+		Client: seen, Live: n.api, Events: n.events,
 	}
 }
 

@@ -118,7 +118,7 @@ var _ = Describe("A volume without its NodeVolume", func() {
 	It("isn't found while it is removed, though the folder was read before", func(ctx context.Context) {
 		volume := n.made(ctx)
 		reclaim(ctx, volume)
-		removing := &removedDuringList{Client: admin, after: 1, remove: func() { n.pass(ctx, volume) }}
+		removing := &removedDuringList{Client: n.api, after: 1, remove: func() { n.pass(ctx, volume) }}
 		n.disks = diskagent.NewReconciler(n.options(removing))
 		Expect(n.inspected(ctx).Status.Unrecorded.Count).To(BeZero())
 		Expect(read(ctx, volume)).To(BeNil())
