@@ -14,8 +14,8 @@ import (
 
 // block is a fenced block of a page that a shell could run.
 type block struct {
-	page     string
-	line     int
+	page string
+	line int
 	// section is the heading above it.
 	section  string
 	language string

@@ -13,7 +13,7 @@ import (
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	fenced  = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	fenced  = regexp.MustCompile("(?s)\n *```.*?\n *```")
 	markup  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	unnamed = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
