@@ -340,7 +340,9 @@ release: bin/kustomize ## Write all that a release has into dist, such as VERSIO
 	@[[ '$(VERSION)' =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$ ]] || { echo 'release: VERSION is such as v0.1.0, not $(VERSION)' >&2; exit 1; }
 	@rm -rf dist
 	@$(MAKE) build-installer chart
-	@last=$$(git describe --tags --abbrev=0 HEAD^ 2>/dev/null || true); { echo '# Changes of $(VERSION)'"$${last:+ since $$last}"; echo; \
+	@last=$$(git describe --tags --abbrev=0 HEAD^ 2>/dev/null || true); notes='[$(VERSION:v%=%)]'; \
+		grep -qF "## $$notes" CHANGELOG.md || notes='[Unreleased]'; { echo '# Changes of $(VERSION)'"$${last:+ since $$last}"; \
+		awk -v notes="$$notes" '/^## /{on = index($$0, notes); next} on' CHANGELOG.md; echo; echo '## Commits'; echo; \
 		git log --no-merges --format='- %s (%h)' $${last:+$$last..} | sort; } >dist/CHANGELOG.md
 	@cd dist; sha256sum -- * >checksums.txt
 

@@ -24,13 +24,14 @@ var errInjected = errors.New("injected fault")
 
 // fault says what happens to a write: a lost one doesn't reach the API server, an
 // unanswered one does, but the writer gets an error. Before a contended one, another writer
-// changes the object.
+// changes the object, and before an overtaken one it deletes it.
 type fault string
 
 const (
 	lost       fault = "lost"
 	unanswered fault = "unanswered"
 	contended  fault = "contended"
+	overtaken  fault = "overtaken"
 )
 
 // faultyClient reads and writes the API server itself, answers the cache's field
@@ -79,6 +80,8 @@ func (c *faultyClient) write(ctx context.Context, object client.Object, do func(
 		return errInjected
 	case contended:
 		c.touch(ctx, object)
+	case overtaken:
+		Expect(c.direct.Delete(ctx, object.DeepCopyObject().(client.Object))).To(Succeed())
 	}
 	if err := do(); err != nil {
 		return err

@@ -86,7 +86,7 @@ var _ = Describe("The undelete window", func() {
 		w, claim, pv := madeVolumeOf(retainingFor(72 * time.Hour))
 		w.delete(claim)
 		w.settle()
-		// The recipe of docs/design/reclaim.md.
+		// The recipe of docs/operate/undelete.md.
 		update(w, pv, func(pv *corev1.PersistentVolume) {
 			retain(pv)
 			reserve("restored")(pv)

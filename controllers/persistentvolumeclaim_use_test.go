@@ -123,6 +123,24 @@ var _ = Describe("A deleted claim of a generic ephemeral volume", func() {
 	})
 })
 
+var _ = Describe("A claim that is deleted while a reconcile writes its status", func() {
+	It("stays for the pod that uses it", func() {
+		w := newWorld(reconciler.ClusterScope)
+		claim, pod := Claim(), Pod("user", "node-1", "data")
+		w.create(Volume("v"), claim)
+		w.settle()
+		w.create(pod)
+
+		// The write of the condition Unused. Its answer shows the deletion.
+		w.faults = map[int]fault{w.written: overtaken}
+		w.settle()
+
+		w.get(claim)
+		Expect(claim.DeletionTimestamp).NotTo(BeNil())
+		Expect(claim.Finalizers).To(ContainElement(uses.ClaimProtection))
+	})
+})
+
 var _ = DescribeTable("A change of a pod wakes its claims",
 	func(change func(*corev1.Pod), wakes bool) {
 		before := Pod("user", "node-1", "data")

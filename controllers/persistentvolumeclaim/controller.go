@@ -61,6 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.waiting.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	isDeleted := !claim.DeletionTimestamp.IsZero()
 	for _, run := range r.steps(claim) {
 		waiting, err := run(ctx, scope)
 		switch {
@@ -71,6 +72,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		case waiting != nil:
 			r.count(claim, waiting)
 			return r.report(ctx, claim, waiting)
+		case isDeleted == claim.DeletionTimestamp.IsZero():
+			// The answer of a write shows a deletion. These are the steps of a living claim: they would
+			// remove the finalizers though a pod uses it. The deletion wakes the claim.
+			return ctrl.Result{}, nil
 		}
 	}
 	r.patience.forget(request.NamespacedName)

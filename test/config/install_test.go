@@ -24,7 +24,7 @@ func made(ctx SpecContext, target string, variables ...string) string {
 	return string(output)
 }
 
-// deployed is what `make deploy` gives to kubectl.
+// deployed is what `make deploy` of docs/install.md gives to kubectl.
 func deployed(ctx SpecContext, variables ...string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	folder := GinkgoT().TempDir()

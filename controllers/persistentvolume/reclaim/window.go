@@ -87,5 +87,5 @@ func noteOf(pv *corev1.PersistentVolume, deadline string) string {
 		what += fmt.Sprintf(" of claim %s/%s", ref.Namespace, ref.Name)
 	}
 	return fmt.Sprintf("the data of %s is kept until %s, and deleted then: "+
-		"\"The undelete window\" in docs/design/reclaim.md says how to give it back", what, deadline)
+		"docs/operate/undelete.md says how to give it back", what, deadline)
 }

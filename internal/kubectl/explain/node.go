@@ -30,7 +30,7 @@ func attachmentLinks(v *stored) []Link {
 		} else if single && len(v.users) > 0 {
 			link.State = Wrong
 			link.Says = fmt.Sprintf("the volume is still attached to node %s; its access modes allow one node", a.Spec.NodeName)
-			link.Do = "wait until the pods on that node have stopped; if the node is lost, see the taint node.kubernetes.io/out-of-service in docs/attachments.md"
+			link.Do = "wait until the pods on that node have stopped; if the node is lost, see the taint node.kubernetes.io/out-of-service in docs/operate/force-detach.md"
 		}
 		links = append(links, link)
 	}

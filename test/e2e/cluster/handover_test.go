@@ -31,7 +31,7 @@ func handedOver(n *namespace) {
 }
 
 // handTo installs Stowage in the other scope, in the order of
-// docs/design/scopes-and-compatibility.md: the component that gives way goes first.
+// docs/operate/hand-over.md: the component that gives way goes first.
 func (n *namespace) handTo(overlay string) {
 	if overlay == kube.InsteadOfIt {
 		scenario.Step("kube-controller-manager's volume controllers are switched off", func() error {

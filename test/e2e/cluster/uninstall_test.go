@@ -41,7 +41,7 @@ func uninstalled(n *namespace) {
 	})
 }
 
-// undeploy removes Stowage as users do.
+// undeploy removes Stowage as docs/upgrade.md says.
 func (n *namespace) undeploy() error {
 	kubectl, err := apiserver.Binary("kubectl")
 	if err == nil {
