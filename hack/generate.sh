@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes all that is generated from the code: deep copies, CRDs, roles, the API reference, and which tests prove what of volumes.
+# Writes what is generated from the code: deep copies, CRDs, roles and the API reference.
 # `make verify` calls it too: whatever is written must be named in generated_files of verify.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,4 +15,3 @@ bin/controller-gen rbac:roleName=stowage-node-agent "paths=./internal/node/...;.
 cat "$agent_role/role.yaml" >config/rbac/node_agent_role.yaml
 bin/crd-ref-docs --config hack/api-reference.yaml --source-path api/v1alpha1 \
   --renderer markdown --output-path docs/api.md --log-level ERROR
-go run -buildvcs=false ./hack/volumes

@@ -1,4 +1,4 @@
-package main
+package volumes_test
 
 import (
 	"maps"
