@@ -45,6 +45,20 @@ var _ = Describe("What is said of a claim", func() {
 		Expect(slices.DeleteFunc(w.newEvents(), func(event string) bool { return !strings.Contains(event, "ProvisioningFailed") })).To(ConsistOf(failed))
 	})
 
+	It("names the mount option of its class that no node could use", func() {
+		w := newWorld(reconciler.ClusterScope)
+		share := LocalBackend("share", func(object *stowagev1alpha1.StorageBackend) {
+			object.Spec.Local, object.Spec.NFS = nil, &stowagev1alpha1.NFSBackend{Server: "files.example.com", Path: "/exports/volumes"}
+		})
+		class := Class("odd", stowagev1alpha1.NFSDriver, map[string]string{"backend": "share"})
+		class.MountOptions = []string{"hard", "vers=5"}
+		claim := Claim(InClass("odd"))
+		w.create(share, class, claim)
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(Equal(`StorageClass odd has the mount option "vers=5", which is no version of NFS: use vers=3, 4, 4.0, 4.1 or 4.2, in a new class`))
+	})
+
 	It("has nothing of a claim that waits for its pod, where kube-controller-manager binds", func() {
 		w := newWorld(reconciler.ClassesScope)
 		class := Class("disks", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"})

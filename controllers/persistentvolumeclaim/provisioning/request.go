@@ -3,6 +3,7 @@ package provisioning
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,12 +62,31 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	case scope.Request.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.Request.Node):
 		return backend.WrongNode.Errorf("node %s is not within the allowedTopologies of StorageClass %s (%s): place the pod elsewhere, or use another class",
 			scope.Request.Node.Name, scope.Class.Name, backend.Mismatch(scope.Class.AllowedTopologies, scope.Request.Node))
+	case scope.Class.Provisioner == stowagev1alpha1.NFSDriver && unknownVersion(scope.Class.MountOptions) != "":
+		return backend.Invalid.Errorf("StorageClass %s has the mount option %q, which is no version of NFS: use vers=3, 4, 4.0, 4.1 or 4.2, in a new class",
+			scope.Class.Name, unknownVersion(scope.Class.MountOptions))
 	case claim.Spec.Selector != nil:
 		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
 	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
 		return backend.Invalid.Errorf("StorageBackend %s knows no volumeAttributesClass: create the claim without one", object.Name)
 	}
 	return nil
+}
+
+var (
+	versionOption = regexp.MustCompile(`^((nfs)?vers=|v[0-9])`)
+	knownVersion  = regexp.MustCompile(`^((nfs)?vers=|v)(3|4|4\.[012])$`)
+)
+
+// unknownVersion returns the mount option that names a version of NFS which doesn't exist; "" for
+// none. No node could mount the volume.
+func unknownVersion(options []string) string {
+	for _, option := range options {
+		if versionOption.MatchString(option) && !knownVersion.MatchString(option) {
+			return option
+		}
+	}
+	return ""
 }
 
 // NewVolume returns the PersistentVolume for storage that a backend made, tied to its claim.
