@@ -30,7 +30,11 @@ var (
 	admin     client.Client
 )
 
-func TestMain(m *testing.M) { mounttest.Main(m) }
+// Tests that run before the specs may take so long that controller-runtime gives up on a logger.
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(GinkgoLogr)
+	mounttest.Main(m)
+}
 
 func TestNodeManager(t *testing.T) {
 	mounttest.NeedsRoot(t)
@@ -41,7 +45,6 @@ var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(settled)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
-	ctrl.SetLogger(GinkgoLogr)
 	Expect(scheme.AddToScheme(types)).To(Succeed())
 	Expect(stowagev1alpha1.AddToScheme(types)).To(Succeed())
 

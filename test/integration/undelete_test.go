@@ -62,7 +62,7 @@ var _ = Describe("kubectl stowage undelete, with the whole manager running", Ord
 
 		output, err := kubectltest.Run(ctx, undelete.New, pv.Name+" --to default/restored", users)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(output.Out).To(ContainSubstring("is bound to claim default/restored again, with its data. Its reclaim policy is Delete"))
+		Expect(output.Out).To(ContainSubstring("is bound to claim default/restored, with its data. Its reclaim policy is Delete"))
 
 		Expect(users.Get(ctx, client.ObjectKeyFromObject(pv), pv)).To(Succeed())
 		Expect(pv.Status.Phase).To(Equal(corev1.VolumeBound))
