@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,9 @@ var _ = DescribeTable("the rights of a manager are enough for its scope, and no 
 	func(ctx SpecContext, overlay, scope string, controllers int) {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "stowage-manager-cluster"}}
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, binding))).To(Succeed())
+		// In each scope the manager makes the lease, whichever runs first.
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "manager.stowage.dev", Namespace: "stowage-system"}}
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, lease))).To(Succeed())
 		apply(ctx, built(ctx, folder(overlay)))
 		for _, action := range clusterOnly {
 			Eventually(may).WithArguments(ctx, managerAccount, action).WithTimeout(settled).Should(Equal(scope == "cluster"), action)

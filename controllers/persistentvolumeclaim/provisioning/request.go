@@ -74,7 +74,7 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 }
 
 var (
-	versionOption = regexp.MustCompile(`^((nfs)?vers=|v[0-9])`)
+	versionOption = regexp.MustCompile(`^((nfs)?vers=|v\d)`)
 	knownVersion  = regexp.MustCompile(`^((nfs)?vers=|v)(3|4|4\.[012])$`)
 )
 
