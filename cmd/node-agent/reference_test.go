@@ -1,15 +1,12 @@
 package main
 
 import (
-	"flag"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
-)
 
-var update = flag.Bool("update", false, "write the flags into docs/reference/flags.md")
+	"github.com/stowage-dev/stowage/test/harness/page"
+)
 
 func TestThePageOfFlagsIsCurrent(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
@@ -17,22 +14,5 @@ func TestThePageOfFlagsIsCurrent(t *testing.T) {
 	flags := pflag.NewFlagSet("node-agent", pflag.ContinueOnError)
 	flags.SortFlags = false
 	(&options{}).addFlags(flags)
-	const page, begin, end = "../../docs/reference/flags.md", "<!-- node-agent: go test ./cmd/node-agent -update -->\n", "<!-- end of node-agent -->\n"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, began := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !began || !ended {
-		t.Fatalf("%s lacks the lines %s and %s", page, begin, end)
-	}
-	want := before + begin + "```text\n" + flags.FlagUsagesWrapped(100) + "```\n" + end + after
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	} else if want != string(text) {
-		t.Errorf("%s is stale: run go test ./cmd/node-agent -update", page)
-	}
+	page.Flags(t, "node-agent", "```text\n"+flags.FlagUsagesWrapped(100)+"```\n")
 }
