@@ -167,7 +167,7 @@ func followers(o *objects) (count int) {
 func rights(o *objects) []Check {
 	switch {
 	case o.unasked != "":
-		return []Check{{Subject: "rights", Result: Unknown, Says: "the API server did not say what manager and agents may do: " + o.unasked, Do: "run the command as a user who may create subjectaccessreviews"}}
+		return []Check{{Subject: "rights", Result: Unknown, Says: "the API server did not say what manager and agents may do: " + o.unasked, Do: "run the command with the right to create subjectaccessreviews"}}
 	case len(o.denied) > 0:
 		return []Check{{Subject: "rights", Result: Failed, Says: "missing: " + strings.Join(o.denied, "; "), Do: "apply config/rbac of the installed version again"}}
 	case o.asked == 0:
