@@ -122,6 +122,21 @@ func TestProgramsStartWithNothingButTheirImage(t *testing.T) {
 	}
 }
 
+func TestTheNFSServersImageIsWhole(t *testing.T) {
+	if modules, _ := filepath.Glob(nfsFolder); len(modules) == 0 {
+		t.Skip("NOT RUN: Debian's package nfs-ganesha-vfs is not installed")
+	}
+	made, err := machine.nfsServer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/usr/bin/ganesha.nfsd", "/etc/netconfig", "/usr/local/bin/run_nfs.sh"} {
+		if _, there := made.files[name]; !there {
+			t.Errorf("it has no %s", name)
+		}
+	}
+}
+
 // unpack writes the tree below a folder.
 func (t tree) unpack(test *testing.T, root string) {
 	test.Helper()

@@ -119,10 +119,13 @@ func (s sources) nfsServer(ctx context.Context) (image, error) {
 	if err != nil || len(modules) == 0 {
 		return image{}, fmt.Errorf("there is no %s: install Debian's package nfs-ganesha-vfs: %w", nfsFolder, err)
 	}
-	for _, file := range append(modules, "/etc/netconfig") {
-		if err := made.files.copyProgram(s, file); err != nil {
+	for _, module := range modules {
+		if err := made.files.copyProgram(s, module); err != nil {
 			return image{}, err
 		}
+	}
+	if err := made.files.copy(s, "/etc/netconfig"); err != nil {
+		return image{}, err
 	}
 	made.files.link("/etc/mtab", "/proc/self/mounts")
 	if err := made.files.addPackages(s, "nfs-ganesha"); err != nil {
