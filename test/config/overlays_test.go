@@ -85,6 +85,20 @@ var _ = Describe("config", func() {
 		}
 	})
 
+	It("names the program of every object that belongs to one", func(ctx SpecContext) {
+		ofBoth := []string{"Namespace", "CustomResourceDefinition", "CSIDriver"}
+		for _, object := range built(ctx, folder("standalone")) {
+			if slices.Contains(ofBoth, object.GetKind()) || object.GetName() == "stowage-metrics-reader" {
+				continue
+			}
+			program := "node-agent"
+			if strings.HasPrefix(object.GetName(), "stowage-manager") {
+				program = "manager"
+			}
+			Expect(object.GetLabels()).To(HaveKeyWithValue("app.kubernetes.io/component", program), object.GetKind()+" "+object.GetName())
+		}
+	})
+
 	It("runs the manager without privileges", func(ctx SpecContext) {
 		pod := found[appsv1.Deployment](built(ctx, folder("default")), "Deployment", "stowage-manager").Spec.Template.Spec
 		expectConfined(pod)
