@@ -178,10 +178,10 @@ type AuditPolicy struct {
 	// "168h". The storage of a PersistentVolume that was deleted with policy
 	// Retain is no orphan, and is never removed: the storage itself has a mark.
 	// (It has no mark if the finalizers of the PersistentVolume were removed by
-	// hand.) Three kinds of orphans are kept. One may be in use by a pod, and one
-	// has a nodeName. The third has a claim that still exists and has no other
-	// volume. Default unset: orphans are reported and never removed. A change
-	// holds from the next audit on.
+	// hand.) Four kinds are kept: an orphan that a pod may use; one with a
+	// nodeName; one with a claim that still exists and has no other volume; one
+	// whose id doesn't fit its record. Default unset: orphans are reported and
+	// never removed. A change holds from the next audit on.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('1h')",message="removeOrphansAfter must be a duration such as 168h, and at least 1h"
