@@ -79,7 +79,7 @@ var (
 )
 
 // unknownVersion returns the mount option that names a version of NFS which doesn't exist; "" for
-// none. No node could mount the volume.
+// none. No node could mount the volume. For StorageBackends, CEL has the same rule.
 func unknownVersion(options []string) string {
 	for _, option := range options {
 		if versionOption.MatchString(option) && !knownVersion.MatchString(option) {
