@@ -17,7 +17,8 @@ GINKGO_NO_COLOR=TRUE STOWAGE_TEST_REPORTS=$reports bin/cleanmachine bin/gotestsu
   --jsonfile "$reports/go-test.json" -- \
   -shuffle=on -vet=off -p "$(($(nproc) + 1))" -ldflags='-s -w' -timeout 40m "$@" || status=$?
 if [[ $status == 0 && $EUID == 0 && $* == *./... && $* != *-run* && $* != *-skip* ]]; then
-  STOWAGE_TEST_REQUESTS=$STOWAGE_TEST_AUDIT STOWAGE_TEST_AUDIT='' go test -count=1 -vet=off ./test/rights || status=$?
+  STOWAGE_TEST_REQUESTS=$STOWAGE_TEST_AUDIT STOWAGE_TEST_AUDIT='' bin/gotestsum --format pkgname-and-test-fails --hide-summary all \
+    --jsonfile "$reports/rights.json" -- -count=1 -vet=off -run '^TestTheRights' ./test/rights || status=$?
 fi
 bin/testsummary "$reports" || status=$?
 exit "$status"

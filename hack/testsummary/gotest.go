@@ -29,7 +29,7 @@ var (
 func readGoTest(report io.Reader) (results, error) {
 	printed := suites{}
 	run, err := testjson.ScanTestOutput(testjson.ScanConfig{Stdout: report, Handler: printed})
-	all := results{skipped: map[string]int{}}
+	all := results{skipped: map[string]int{}, printed: printed}
 	for _, name := range run.Packages() {
 		if name != "" { // a compiler's output is of no package
 			all.addPackage(name, run.Package(name), printed)

@@ -146,6 +146,46 @@ func TestSpecsCountByTheirTimeTheirReasonsAndTheirRetries(t *testing.T) {
 	}
 }
 
+func TestTheSummaryHasWhatTheComparisonOfRightsFound(t *testing.T) {
+	const found = `{"Action":"output","Package":"p","Test":"Rights","Output":"    a_test.go:1: denied: manager: get pods\n"}
+		{"Action":"output","Package":"p","Test":"Rights","Output":"    a_test.go:2: 3 kinds of requests and 2 rights were compared: 1 problems\n"}
+		{"Action":"ACTION","Package":"p","Test":"Rights"}
+		{"Action":"ACTION","Package":"p"}`
+	const broken = `{"Action":"fail","Package":"p","FailedBuild":"p"}`
+	for name, test := range map[string]struct {
+		report, line string
+		counted      summary
+	}{
+		"it didn't run":     {line: notCompared},
+		"it passed":         {strings.ReplaceAll(found, "ACTION", "pass"), "OK: 3 kinds of requests and 2 rights were compared: 1 problems", summary{passed: 1}},
+		"it failed":         {strings.ReplaceAll(found, "ACTION", "fail"), "FAILED: 3 kinds of requests and 2 rights were compared: 1 problems", summary{failed: 1}},
+		"it didn't compile": {broken, "FAILED: the log of go test has more", summary{failed: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			for file, text := range map[string]string{goReport: "", rightsReport: test.report} {
+				if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.report == "" {
+				if err := os.Remove(filepath.Join(folder, rightsReport)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := readAll(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			printRights(&text, all)
+			if !strings.Contains(text.String(), "\n  "+test.line+"\n") || all.summary != test.counted {
+				t.Errorf("got %q and %s, want %q and %s", text.String(), all.summary, test.line, test.counted)
+			}
+		})
+	}
+}
+
 func TestSummaryIsOneLine(t *testing.T) {
 	if got, want := (summary{passed: 3, failed: 1, skipped: 2}).String(), "3 passed, 1 failed, 2 skipped"; got != want {
 		t.Errorf("got %q, want %q", got, want)

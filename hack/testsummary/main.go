@@ -1,8 +1,8 @@
 // Command testsummary reads what `make test`, or the suites of test/e2e, have written into
 // the folder that is its argument: go-test.json, of `go test -json`, if that was what ran
-// them, and a JSON report of each Ginkgo suite. It prints which packages took longest, the
-// ten slowest tests, what was skipped and why, and on its last line how many tests passed,
-// failed and were skipped.
+// them, and a JSON report of each Ginkgo suite; beside the former, rights.json of test/rights. It
+// prints which packages took longest, the ten slowest tests, what was skipped and why, what
+// test/rights found, and on its last line how many tests passed, failed and were skipped.
 //
 // Its exit status is 1 where it can't read a report, or where a spec passed only when it was
 // tried again: a test that passes sometimes proves nothing. Tests that failed are go test's
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const goReport = "go-test.json"
@@ -40,6 +41,7 @@ func run(folder string) error {
 	printTimed(os.Stdout, "The slowest tests", results.tests)
 	printSkipped(os.Stdout, results)
 	retried := printRetried(os.Stdout, results)
+	printRights(os.Stdout, results)
 	fmt.Println()
 	fmt.Println(results.summary)
 	if retried {
@@ -58,7 +60,7 @@ func readAll(folder string) (results, error) {
 		return results{}, err
 	}
 	for _, suite := range suites {
-		if filepath.Base(suite) == goReport {
+		if slices.Contains([]string{goReport, rightsReport}, filepath.Base(suite)) {
 			continue
 		}
 		if err := all.readSuite(suite); err != nil {
@@ -83,5 +85,6 @@ func readGoReport(path string) (results, error) {
 	if err != nil {
 		return results{}, fmt.Errorf("reading %s: %w", path, err)
 	}
-	return all, nil
+	err = all.readRights(filepath.Join(filepath.Dir(path), rightsReport))
+	return all, err
 }

@@ -18,6 +18,10 @@ type results struct {
 	skipped         map[string]int
 	// retried are specs that passed, but not at once.
 	retried []string
+	// rights is what test/rights found; "" where go test's report is not there.
+	rights string
+	// printed is what the tests of go test's report printed.
+	printed suites
 	// countsSpecs is whether the summary is of specs, by the reports of their suites.
 	countsSpecs bool
 }

@@ -22,11 +22,13 @@ func TestTheRightsThatAreGrantedAreThoseThatTestsUse(t *testing.T) {
 	if folder == "" {
 		t.Skip("NOT RUN: make test runs it after all other tests")
 	}
-	requests := readRequests(t, folder)
-	for _, problem := range judge(rightsOf(t), requests, unused) {
+	requests, rights := readRequests(t, folder), rightsOf(t)
+	problems := judge(rights, requests, unused)
+	for _, problem := range problems {
 		t.Error(problem)
 	}
-	t.Logf("%d kinds of requests", len(requests))
+	// The summary of the tests has this line.
+	t.Logf("%d kinds of requests and %d rights were compared: %d problems", len(requests), len(rights), len(problems))
 }
 
 // judge returns what is wrong: denied requests, rights that are unused, and lines of the list of unused rights that
