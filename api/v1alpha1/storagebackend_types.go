@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StorageBackend is a source of storage: an NFS share, disks local to nodes, or GCE
-// persistent disks. StorageClasses name it in their parameter "backend".
+// StorageBackend is a source of storage: an NFS share, disks local to nodes, GCE
+// persistent disks, or a CSI driver. StorageClasses name it in their parameter "backend";
+// classes of a CSI driver name it as their provisioner.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=sb,categories=stowage
@@ -24,6 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="Lost",type=integer,priority=1,JSONPath=`.status.lostVolumes`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name of a StorageBackend must be at most 63 characters, because it is used as a label value"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.csi) || self.metadata.name == self.spec.csi.driver",message="the name of a StorageBackend with csi must be the driver's name: a driver has one StorageBackend"
 type StorageBackend struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -47,10 +49,10 @@ type StorageBackendList struct {
 }
 
 // StorageBackendSpec is a union of the kinds of backend (exactly one of nfs,
-// local and gce) and what all kinds share.
+// local, gce and csi) and what all kinds share.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.nfs), has(self.local), has(self.gce)].exists_one(set, set)",message="set exactly one of nfs, local and gce: a backend has one kind"
-// +kubebuilder:validation:XValidation:rule="has(self.nfs) == has(oldSelf.nfs) && has(self.local) == has(oldSelf.local) && has(self.gce) == has(oldSelf.gce)",message="the kind of a backend can't be changed, its volumes would be orphaned: create another StorageBackend"
+// +kubebuilder:validation:XValidation:rule="[has(self.nfs), has(self.local), has(self.gce), has(self.csi)].exists_one(set, set)",message="set exactly one of nfs, local, gce and csi: a backend has one kind"
+// +kubebuilder:validation:XValidation:rule="has(self.nfs) == has(oldSelf.nfs) && has(self.local) == has(oldSelf.local) && has(self.gce) == has(oldSelf.gce) && has(self.csi) == has(oldSelf.csi)",message="the kind of a backend can't be changed, its volumes would be orphaned: create another StorageBackend"
 // +kubebuilder:validation:XValidation:rule="!has(self.nfs) || !has(self.storageClass) || !has(self.storageClass.mountOptions) || self.storageClass.mountOptions.all(option, !option.matches('^((nfs)?vers=|v[0-9])') || option.matches('^((nfs)?vers=|v)(3|4|4[.][012])$'))",message="storageClass.mountOptions must name a version of NFS that exists: vers=3, 4, 4.0, 4.1 or 4.2; or set nfs.nfsVersion"
 type StorageBackendSpec struct {
 	// nfs makes volumes as directories of an NFS share.
@@ -62,6 +64,9 @@ type StorageBackendSpec struct {
 	// gce makes volumes as GCE persistent disks.
 	// +optional
 	GCE *GCEBackend `json:"gce,omitempty"`
+	// csi makes volumes with any CSI driver's Controller service.
+	// +optional
+	CSI *CSIBackend `json:"csi,omitempty"`
 
 	// storageClass is the StorageClass that the operator keeps for this backend.
 	// Unset: it keeps none, and removes one that it kept before. Volumes and bound
@@ -72,7 +77,7 @@ type StorageBackendSpec struct {
 	// +optional
 	Deletion DeletionPolicy `json:"deletion,omitzero"`
 	// attachment decides when a volume is detached from a node by force. Kinds that
-	// attach (gce) use it.
+	// attach (gce, csi) use it.
 	// +kubebuilder:default={}
 	// +optional
 	Attachment AttachmentPolicy `json:"attachment,omitzero"`
@@ -118,7 +123,7 @@ type StorageClassTemplate struct {
 	ReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"reclaimPolicy,omitempty"`
 	// volumeBindingMode: Immediate provisions as soon as the claim exists,
 	// WaitForFirstConsumer once a pod with the claim has a node. Default
-	// WaitForFirstConsumer for local and gce, Immediate for nfs. Immutable.
+	// WaitForFirstConsumer for local, gce and csi, Immediate for nfs. Immutable.
 	// +kubebuilder:validation:Enum=Immediate;WaitForFirstConsumer
 	// +optional
 	VolumeBindingMode storagev1.VolumeBindingMode `json:"volumeBindingMode,omitempty"`
@@ -197,6 +202,7 @@ const (
 	NFSType   BackendType = "NFS"
 	LocalType BackendType = "Local"
 	GCEType   BackendType = "GCE"
+	CSIType   BackendType = "CSI"
 )
 
 // StorageBackendStatus is what the operator observed.
@@ -204,7 +210,7 @@ type StorageBackendStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// type is the kind of the backend: NFS, Local or GCE.
+	// type is the kind of the backend: NFS, Local, GCE or CSI.
 	// +optional
 	Type BackendType `json:"type,omitempty"`
 	// driver is the CSI driver name that StorageClasses of this backend have as

@@ -58,6 +58,8 @@ func TypeOf(object *stowagev1alpha1.StorageBackend) stowagev1alpha1.BackendType 
 		return stowagev1alpha1.NFSType
 	case object.Spec.Local != nil:
 		return stowagev1alpha1.LocalType
+	case object.Spec.CSI != nil:
+		return stowagev1alpha1.CSIType
 	default:
 		return stowagev1alpha1.GCEType
 	}
@@ -65,6 +67,9 @@ func TypeOf(object *stowagev1alpha1.StorageBackend) stowagev1alpha1.BackendType 
 
 // DriverOf is the CSI driver name of a StorageBackend object's volumes.
 func DriverOf(object *stowagev1alpha1.StorageBackend) string {
+	if object.Spec.CSI != nil {
+		return object.Spec.CSI.Driver
+	}
 	return map[stowagev1alpha1.BackendType]string{
 		stowagev1alpha1.NFSType:   stowagev1alpha1.NFSDriver,
 		stowagev1alpha1.LocalType: stowagev1alpha1.LocalDriver,
