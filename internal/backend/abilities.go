@@ -87,6 +87,25 @@ func Retain(ctx context.Context, b Backend, id string) (place string, err error)
 	return retainer.Retain(ctx, id)
 }
 
+// Undoer is a backend that finds what an unfinished Provision made only by repeating it: a volume's
+// id is part of the answer (csi).
+type Undoer interface {
+	// Undo makes sure that the storage of a Provision with this request doesn't exist, and never
+	// will. The request is the same as that of the Provision. InProgress says that the call is to be
+	// repeated until it returns nil; other kinds are as for Delete. An error of kind Invalid says
+	// that something must be changed first: the storage may still exist.
+	Undo(ctx context.Context, request Request) error
+}
+
+// Undo removes what an unfinished Provision made. A backend that isn't an Undoer finds it by the id
+// in the request.
+func Undo(ctx context.Context, b Backend, request Request) error {
+	if undoer, can := As[Undoer](b); can {
+		return undoer.Undo(ctx, request)
+	}
+	return b.Delete(ctx, request.ID)
+}
+
 // CapacityReporter is a backend that can report how much it can hold.
 type CapacityReporter interface {
 	// Space returns the size of the storage, and how much of it is used, by Stowage or others.

@@ -1,6 +1,10 @@
 package backend
 
-import "context"
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Attacher is a backend with volumes that are devices, which a node has only while they are attached
 // to it.
@@ -67,12 +71,18 @@ type NodeIdentity struct {
 	// ProviderID of the node, as its Node object had it. Empty if it is unknown: then the backend
 	// finds the machine by name.
 	ProviderID string
+	// DriverID is the id that the node's CSI driver gave the node, as its CSINode or an earlier
+	// attachment had it. Only a backend of kind csi needs it.
+	DriverID string
 }
 
 // AttachRequest asks for one volume on one node.
 type AttachRequest struct {
 	// ID of the volume in the backend.
 	ID string
+	// Volume is the PersistentVolume: its attributes, modes and Secrets go to a CSI driver. Nil for
+	// a volume without one.
+	Volume *corev1.PersistentVolume
 	// Node that it is to be attached to.
 	Node NodeIdentity
 	// ReadOnly is true where the node must not be able to write. Several nodes can have a volume at

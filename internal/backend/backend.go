@@ -93,6 +93,10 @@ type Request struct {
 	Node *corev1.Node
 	// Topologies that the volume's class allows: a backend that chooses a node chooses within them.
 	Topologies []corev1.TopologySelectorTerm
+	// Parameters of the volume's class that only the storage understands (csi).
+	Parameters map[string]string
+	// MountOptions of the volume's class.
+	MountOptions []string
 	// Source is the volume of this backend of which the new one is a copy. Nil: it is empty.
 	Source *Source
 	// Unwanted: the volume is removed as soon as no earlier call can take effect any more. A backend
