@@ -38,8 +38,8 @@ type CSIBackend struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 128 && !key.startsWith('csi.storage.k8s.io/'))",message="the keys of parameters are at most 128 characters, and none begins with csi.storage.k8s.io/: use secrets and fsType"
 	// +optional
 	Parameters map[string]CSIParameter `json:"parameters,omitempty"`
-	// fsType is the file system of volumes whose class names none. Default ext4, as
-	// for volumes of Kubernetes. A change holds for volumes made after it.
+	// fsType is the file system of volumes whose class names none. Default: none, the
+	// driver chooses. A change holds for volumes made after it.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9._-]*$`
 	// +optional

@@ -32,7 +32,9 @@ type operation string
 const (
 	provision operation = "provision"
 	remove    operation = "delete"
-	expand    operation = "expand"
+	// undo removes what an unfinished provision made.
+	undo   operation = "undo"
+	expand operation = "expand"
 	// retain records that a volume is kept.
 	retain operation = "retain"
 	// recycle empties the directory of a volume.
@@ -114,6 +116,8 @@ type parameters struct {
 	source string
 	// metadata is the claim's labels and annotations.
 	metadata string
+	// class is what only the storage understands of the class.
+	class string
 }
 
 // isVoid reports whether the answer is an outdated progress report.
@@ -161,6 +165,7 @@ func parametersOf(request backend.Request) parameters {
 		access:     fmt.Sprint(request.AccessModes),
 		topologies: fmt.Sprint(request.Topologies),
 		metadata:   fmt.Sprint(request.Labels, request.Annotations),
+		class:      fmt.Sprint(request.Parameters, request.MountOptions, request.FSType),
 	}
 	if request.Node != nil {
 		p.node = request.Node.Name

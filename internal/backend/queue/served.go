@@ -57,6 +57,17 @@ func (s *served) Delete(ctx context.Context, id string) error {
 	return err
 }
 
+// Undo removes what an unfinished Provision made.
+func (s *served) Undo(ctx context.Context, request backend.Request) error {
+	_, err := submit[any](ctx, s, &call{
+		subject:   subject{operation: undo, parameters: parametersOf(request)},
+		key:       key{id: request.ID},
+		namespace: request.Claim.Namespace,
+		run:       func(ctx context.Context) (any, error) { return nil, backend.Undo(ctx, s.Backend, request) },
+	})
+	return err
+}
+
 // Expand grows a volume.
 func (s *served) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
 	return submit[backend.Expansion](ctx, s, &call{

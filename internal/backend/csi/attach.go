@@ -1,0 +1,111 @@
+package csi
+
+import (
+	"context"
+	"slices"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
+)
+
+// maxPublishContext bounds the publish_context, in bytes of keys and values. It goes into the status of
+// the VolumeAttachment.
+const maxPublishContext = 16 << 10
+
+// publishCodes: a volume that is published elsewhere, or in another way, is a conflict.
+var publishCodes = map[codes.Code]backend.ErrorKind{codes.FailedPrecondition: backend.Conflict}
+
+// Attach attaches a volume with ControllerPublishVolume. Of a driver without it, nothing is to be
+// attached.
+func (b *csiBackend) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
+	if volume.IsDiskPath(request.ID) {
+		return backend.Attachment{}, backend.Invalid.Errorf("driver %s attaches its own volumes only, and not disk %.200q", b.spec.Driver, request.ID)
+	}
+	controller, can, err := b.driver(ctx)
+	if err != nil {
+		return backend.Attachment{}, err
+	}
+	if !can.has(csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) {
+		return backend.Attachment{}, nil
+	}
+	if request.Node.DriverID == "" {
+		return backend.Attachment{}, backend.WrongNode.Errorf("driver %s is not registered on node %s: look whether its DaemonSet runs there", b.spec.Driver, request.Node.Name)
+	}
+	published, err := b.publication(ctx, request, can)
+	if err != nil {
+		return backend.Attachment{}, err
+	}
+	answer, err := call(ctx, b.spec, controller.ControllerPublishVolume, published)
+	if err != nil {
+		return backend.Attachment{}, b.spec.errorOf("ControllerPublishVolume", err, publishCodes)
+	}
+	if got := size(answer.GetPublishContext()); got > maxPublishContext {
+		return backend.Attachment{}, backend.InProgress.Errorf("driver %s answers ControllerPublishVolume with %d bytes, more than %d: the call is repeated",
+			b.spec.Driver, got, maxPublishContext)
+	}
+	return backend.Attachment{Metadata: answer.GetPublishContext()}, nil
+}
+
+// publication is the request of ControllerPublishVolume.
+func (b *csiBackend) publication(ctx context.Context, request backend.AttachRequest, can abilities) (*csispec.ControllerPublishVolumeRequest, error) {
+	if request.Volume == nil || request.Volume.Spec.CSI == nil {
+		return nil, backend.Invalid.Errorf("volume %s has no PersistentVolume of driver %s any more", request.ID, b.spec.Driver)
+	}
+	of := request.Volume.Spec.CSI
+	secrets, err := b.secret(ctx, b.spec.Secrets.ControllerPublish)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := publishMode(request.Volume, can)
+	if err != nil {
+		return nil, err
+	}
+	return &csispec.ControllerPublishVolumeRequest{
+		VolumeId: request.ID, NodeId: request.Node.DriverID, Readonly: request.ReadOnly,
+		VolumeCapability: capability(mode, ptr.Deref(request.Volume.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), of.FSType, request.Volume.Spec.MountOptions),
+		VolumeContext:    of.VolumeAttributes, Secrets: secrets,
+	}, nil
+}
+
+// publishMode is the one access mode that stands for all of a volume.
+func publishMode(pv *corev1.PersistentVolume, can abilities) (csispec.VolumeCapability_AccessMode_Mode, error) {
+	has := func(mode corev1.PersistentVolumeAccessMode) bool { return slices.Contains(pv.Spec.AccessModes, mode) }
+	switch {
+	case has(corev1.ReadWriteMany):
+		return accessMode(corev1.ReadWriteMany, can), nil
+	case has(corev1.ReadOnlyMany) && (has(corev1.ReadWriteOnce) || has(corev1.ReadWriteOncePod)):
+		return 0, backend.Invalid.Errorf("volume %s has ReadOnlyMany and a mode that writes: CSI has no name for both, so remove one", pv.Name)
+	case len(pv.Spec.AccessModes) == 0:
+		return 0, backend.Invalid.Errorf("volume %s has no access mode", pv.Name)
+	default:
+		return accessMode(pv.Spec.AccessModes[0], can), nil
+	}
+}
+
+// Detach detaches a volume with ControllerUnpublishVolume. Of a node that never had a driver's id,
+// nothing was attached.
+func (b *csiBackend) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
+	if volume.IsDiskPath(id) || node.DriverID == "" {
+		return nil
+	}
+	controller, can, err := b.driver(ctx)
+	if err != nil || !can.has(csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) {
+		return err
+	}
+	secrets, err := b.secret(ctx, b.spec.Secrets.ControllerPublish)
+	if err != nil {
+		return err
+	}
+	_, err = call(ctx, b.spec, controller.ControllerUnpublishVolume, &csispec.ControllerUnpublishVolumeRequest{
+		VolumeId: id, NodeId: node.DriverID, Secrets: secrets,
+	})
+	if err != nil {
+		return b.spec.errorOf("ControllerUnpublishVolume", err, nil)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package csi
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/stats"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// maxAnswer bounds an answer of a driver, in bytes: a page of a list is the longest.
+const maxAnswer = 4 << 20
+
+// connections has one connection for each backend, which all of its calls share.
+type connections struct {
+	mu     sync.Mutex
+	opened map[string]*connection
+}
+
+// connection is to one endpoint, with one certificate.
+type connection struct {
+	grpc *grpc.ClientConn
+	// made names what the connection was made for: another endpoint or certificate needs another.
+	made string
+
+	mu sync.Mutex
+	// known are the driver's abilities; nil before they were asked for, and after a reconnection: it
+	// may have been replaced.
+	known *abilities
+}
+
+func newConnections() *connections { return &connections{opened: map[string]*connection{}} }
+
+// to returns the connection of a backend. It dials nothing yet. A changed endpoint or certificate
+// ends calls by the earlier one: their outcome is unknown, and they are repeated.
+func (c *connections) to(ctx context.Context, b *csiBackend) (*connection, error) {
+	secured, certificate, err := b.credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made := b.spec.target + " " + certificate
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	earlier := c.opened[b.spec.backend]
+	if earlier != nil && earlier.made == made {
+		return earlier, nil
+	}
+	opened := &connection{made: made}
+	opened.grpc, err = grpc.NewClient(b.spec.target,
+		grpc.WithTransportCredentials(secured), grpc.WithStatsHandler(watcher{opened}), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithNoProxy())
+	if err != nil {
+		return nil, backend.Invalid.Errorf("csi.endpoint %s can't be used: %w", b.spec.Endpoint, err)
+	}
+	if earlier != nil {
+		_ = earlier.grpc.Close()
+	}
+	c.opened[b.spec.backend] = opened
+	return opened, nil
+}
+
+// credentials returns how a connection is secured, and what distinguishes its certificates.
+func (b *csiBackend) credentials(ctx context.Context) (credentials.TransportCredentials, string, error) {
+	if b.spec.TLSSecret == nil {
+		return insecure.NewCredentials(), "", nil
+	}
+	data, err := b.kind.cluster.Secret(ctx, b.spec.TLSSecret.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	certificate, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
+	if err != nil {
+		return nil, "", backend.Invalid.Errorf("Secret %s has no certificate that can be used in tls.crt and tls.key: %w", b.spec.TLSSecret.Name, err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(data["ca.crt"]) {
+		return nil, "", backend.Invalid.Errorf("Secret %s has no certificate of the driver's authority in ca.crt", b.spec.TLSSecret.Name)
+	}
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(b.spec.Endpoint, tcpScheme))
+	if err != nil {
+		return nil, "", backend.Invalid.Errorf("csi.endpoint %s has no port: %w", b.spec.Endpoint, err)
+	}
+	sum := sha256.New()
+	for _, key := range []string{"tls.crt", "tls.key", "ca.crt"} {
+		sum.Write(data[key])
+		sum.Write([]byte{0})
+	}
+	return credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: host, Certificates: []tls.Certificate{certificate}, RootCAs: authorities,
+	}), string(sum.Sum(nil)), nil
+}
+
+// watcher forgets the abilities of a driver when a connection to it begins.
+type watcher struct{ of *connection }
+
+// TagRPC implements stats.Handler.
+func (watcher) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (watcher) HandleRPC(context.Context, stats.RPCStats) {}
+
+// TagConn implements stats.Handler.
+func (watcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (w watcher) HandleConn(_ context.Context, event stats.ConnStats) {
+	if _, ended := event.(*stats.ConnEnd); ended {
+		w.of.forget()
+	}
+}
+
+func (c *connection) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = nil
+}

@@ -1,0 +1,96 @@
+// Package csi is the backend with storage of any CSI driver, by the driver's Controller service.
+//
+// A volume's name at the driver is the id of the request, and its id is what CreateVolume answered.
+// CSI keeps no owner beside a volume, so this backend lists none and finds no orphans: the record of
+// a volume is its PersistentVolume. Until that exists, the record is the request itself, which the
+// caller repeats with the same name and parameters.
+//
+// Answers of a driver are checked and bounded: a driver is another program, which may be of another
+// version or wrong. Secrets and parameters never appear in errors.
+package csi
+
+import (
+	"context"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Cluster is what the backend reads of the cluster.
+type Cluster interface {
+	// Secret returns a Secret of the manager's own namespace. An error has a kind, and a message that
+	// says what an administrator has to do.
+	Secret(ctx context.Context, name string) (map[string][]byte, error)
+	// Nodes and CSINodes return all of the cluster, as a cache has them. Callers don't change them.
+	Nodes(ctx context.Context) ([]corev1.Node, error)
+	CSINodes(ctx context.Context) ([]storagev1.CSINode, error)
+}
+
+// Kind makes CSI backends. All methods can be called concurrently.
+type Kind struct {
+	cluster     Cluster
+	connections *connections
+}
+
+// NewKind makes the kind for a cluster.
+func NewKind(cluster Cluster) *Kind {
+	return &Kind{cluster: cluster, connections: newConnections()}
+}
+
+// Type is CSI.
+func (*Kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.CSIType }
+
+// Open makes the backend of one StorageBackend object.
+func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	spec, err := settingsFrom(object)
+	if err != nil {
+		return nil, err
+	}
+	return &csiBackend{kind: k, spec: spec}, nil
+}
+
+type csiBackend struct {
+	kind *Kind
+	spec settings
+}
+
+// Capabilities are all that Kubernetes has: the driver says of each request what it can't do.
+func (b *csiBackend) Capabilities() backend.Capabilities {
+	return backend.Capabilities{
+		AccessModes: []corev1.PersistentVolumeAccessMode{
+			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
+		},
+		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
+		Clones:      true,
+	}
+}
+
+// secret reads a Secret for a call, as the driver gets it; nil where there is none.
+func (b *csiBackend) secret(ctx context.Context, reference *stowagev1alpha1.SecretReference) (map[string]string, error) {
+	if reference == nil {
+		return nil, nil
+	}
+	data, err := b.kind.cluster.Secret(ctx, reference.Name)
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]string, len(data))
+	for key, value := range data {
+		values[key] = string(value)
+	}
+	return values, nil
+}
+
+// driver connects to the driver, and checks that it is the one of the spec.
+func (b *csiBackend) driver(ctx context.Context) (csispec.ControllerClient, abilities, error) {
+	c, err := b.kind.connections.to(ctx, b)
+	if err != nil {
+		return nil, abilities{}, err
+	}
+	can, err := c.abilities(ctx, b.spec)
+	return csispec.NewControllerClient(c.grpc), can, err
+}

@@ -1,0 +1,83 @@
+package csi
+
+import (
+	"context"
+	"errors"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// missingSource: of CreateVolume, NotFound is about the source of a copy.
+var missingSource = map[codes.Code]backend.ErrorKind{codes.NotFound: backend.Invalid}
+
+// stillUsed: of DeleteVolume, FailedPrecondition says that the volume is used.
+var stillUsed = map[codes.Code]backend.ErrorKind{codes.FailedPrecondition: backend.InProgress}
+
+// Delete removes the volume to which the driver gave this id.
+func (b *csiBackend) Delete(ctx context.Context, id string) error {
+	controller, _, err := b.driver(ctx)
+	if err != nil {
+		return err
+	}
+	return b.remove(ctx, controller, id)
+}
+
+func (b *csiBackend) remove(ctx context.Context, controller csispec.ControllerClient, handle string) error {
+	secrets, err := b.secret(ctx, b.spec.Secrets.Provision)
+	if err != nil {
+		return err
+	}
+	_, err = call(ctx, b.spec, controller.DeleteVolume, &csispec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
+	if err == nil {
+		return nil
+	}
+	err = b.spec.errorOf("DeleteVolume", err, stillUsed)
+	if errors.Is(err, backend.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// Undo implements backend.Undoer. Only CreateVolume tells the id of a volume that an earlier call
+// made. So it makes the volume, or finds it made, and removes it.
+//
+// A refusal that is final says that there is nothing to remove: of the same request the driver would
+// have answered with the volume. AlreadyExists is none: the volume is there, and was made otherwise.
+// Nor is a refusal of the Secret: it says nothing about the volume.
+func (b *csiBackend) Undo(ctx context.Context, request backend.Request) error {
+	if !backend.IsVolumeID(request.ID, request.Claim.UID) {
+		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
+	}
+	controller, can, err := b.driver(ctx)
+	if err != nil {
+		return err
+	}
+	// The node is gone or full, perhaps: the volume may be found wherever the class allows it.
+	request.Node = nil
+	creation, err := b.creation(ctx, request, can)
+	if err != nil {
+		return err
+	}
+	answer, err := call(ctx, b.spec, controller.CreateVolume, creation)
+	if err == nil {
+		handle := answer.GetVolume().GetVolumeId()
+		if handle == "" || len(handle) > maxHandle {
+			return backend.InProgress.Errorf("driver %s answers CreateVolume without an id that can be used: the call is repeated", b.spec.Driver)
+		}
+		return b.remove(ctx, controller, handle)
+	}
+	code := status.Code(err)
+	err = b.spec.errorOf("CreateVolume", err, missingSource)
+	switch kind := backend.KindOf(err); {
+	case code == codes.PermissionDenied, code == codes.Unauthenticated:
+		return err
+	case kind == backend.Invalid, kind == backend.Exhausted:
+		return nil
+	default:
+		return err
+	}
+}

@@ -1,0 +1,49 @@
+package csi
+
+import (
+	"context"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// growthCodes are the codes of ControllerExpandVolume that mean something of their own: the volume
+// can't grow while it is used, and can't have that size.
+var growthCodes = map[codes.Code]backend.ErrorKind{
+	codes.FailedPrecondition: backend.Unavailable,
+	codes.OutOfRange:         backend.Exhausted,
+}
+
+// Expand grows a volume with ControllerExpandVolume. Of a driver whose volumes grow on their node
+// alone, the node does all.
+func (b *csiBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+	controller, can, err := b.driver(ctx)
+	if err != nil {
+		return backend.Expansion{}, err
+	}
+	if !can.has(csispec.ControllerServiceCapability_RPC_EXPAND_VOLUME) {
+		if can.grows {
+			return backend.Expansion{Capacity: capacity, OnNode: true}, nil
+		}
+		return backend.Expansion{}, backend.Invalid.Errorf("volumes of driver %s can't grow: create a larger claim and copy the data", b.spec.Driver)
+	}
+	secrets, err := b.secret(ctx, b.spec.Secrets.ControllerExpand)
+	if err != nil {
+		return backend.Expansion{}, err
+	}
+	answer, err := call(ctx, b.spec, controller.ControllerExpandVolume, &csispec.ControllerExpandVolumeRequest{
+		VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: capacity.Value()}, Secrets: secrets,
+	})
+	if err != nil {
+		return backend.Expansion{}, b.spec.errorOf("ControllerExpandVolume", err, growthCodes)
+	}
+	has := *resource.NewQuantity(answer.GetCapacityBytes(), resource.BinarySI)
+	if has.Cmp(capacity) < 0 {
+		return backend.Expansion{}, backend.InProgress.Errorf("driver %s says that the volume has %s, less than the %s that were requested: the call is repeated",
+			b.spec.Driver, has.String(), capacity.String())
+	}
+	return backend.Expansion{Capacity: has, OnNode: answer.GetNodeExpansionRequired()}, nil
+}

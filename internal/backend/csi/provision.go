@@ -1,0 +1,114 @@
+package csi
+
+import (
+	"cmp"
+	"context"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// maxHandle bounds the id that a driver gives a volume, in bytes.
+	maxHandle = 4096
+	// maxContext bounds the volume_context, in bytes of keys and values. It goes into the volume object,
+	// and to each node.
+	maxContext = 64 << 10
+	// reservedPrefix begins attributes that Kubernetes' own programs add.
+	reservedPrefix = "storage.kubernetes.io/"
+)
+
+// Provision makes a volume with CreateVolume. A clone of a source that is gone is Invalid: CSI has no
+// call that finds a volume without making it.
+func (b *csiBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	if err := check(request); err != nil {
+		return nil, err
+	}
+	controller, can, err := b.driver(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if request.Source != nil && !can.has(csispec.ControllerServiceCapability_RPC_CLONE_VOLUME) {
+		return nil, backend.Invalid.Errorf("driver %s can't copy a volume: create the claim without dataSource, and copy the data", b.spec.Driver)
+	}
+	creation, err := b.creation(ctx, request, can)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := call(ctx, b.spec, controller.CreateVolume, creation)
+	if err != nil {
+		return nil, b.spec.errorOf("CreateVolume", err, missingSource)
+	}
+	if err := checkMade(creation, answer.GetVolume()); err != nil {
+		return nil, b.discard(ctx, controller, answer.GetVolume().GetVolumeId(), err)
+	}
+	return b.volume(request, answer.GetVolume())
+}
+
+// check refuses a request that must not reach a driver.
+func check(request backend.Request) error {
+	switch {
+	case !backend.IsVolumeID(request.ID, request.Claim.UID):
+		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
+	case request.Capacity.Sign() <= 0:
+		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
+	case request.Source != nil && request.Source.ID == "":
+		return backend.Invalid.Errorf("the source of the copy is gone: create the claim again, from another")
+	}
+	return nil
+}
+
+// checkMade checks an answer of CreateVolume.
+func checkMade(asked *csispec.CreateVolumeRequest, made *csispec.Volume) error {
+	source, wanted := made.GetContentSource().GetVolume().GetVolumeId(), asked.GetVolumeContentSource().GetVolume().GetVolumeId()
+	switch {
+	case made.GetVolumeId() == "":
+		return backend.Invalid.Errorf("without a volume_id")
+	case len(made.GetVolumeId()) > maxHandle:
+		return backend.Invalid.Errorf("with a volume_id of %d bytes, more than %d", len(made.GetVolumeId()), maxHandle)
+	case size(made.GetVolumeContext()) > maxContext:
+		return backend.Invalid.Errorf("with a volume_context of %d bytes, more than %d", size(made.GetVolumeContext()), maxContext)
+	case made.GetCapacityBytes() < 0 || made.GetCapacityBytes() > 0 && made.GetCapacityBytes() < asked.GetCapacityRange().GetRequiredBytes():
+		return backend.Invalid.Errorf("with %d bytes, fewer than the %d that were requested", made.GetCapacityBytes(), asked.GetCapacityRange().GetRequiredBytes())
+	case source != wanted:
+		return backend.Invalid.Errorf("with a copy of %.200q, and not of %.200q", source, wanted)
+	}
+	return checkTopologies(made.GetAccessibleTopology())
+}
+
+func size(attributes map[string]string) (bytes int) {
+	for key, value := range attributes {
+		bytes += len(key) + len(value)
+	}
+	return bytes
+}
+
+// discard removes a volume that can't be used. What the driver answered is Invalid then. Until it is
+// removed, the outcome is unknown: a repeat of the call finds the volume again.
+func (b *csiBackend) discard(ctx context.Context, controller csispec.ControllerClient, handle string, unusable error) error {
+	if handle == "" || len(handle) > maxHandle {
+		// There is no id to delete it by: a repeat may have a better answer.
+		return backend.InProgress.Errorf("driver %s answers CreateVolume %w: its log may say why; the call is repeated", b.spec.Driver, unusable)
+	}
+	if err := b.remove(ctx, controller, handle); err != nil {
+		return backend.InProgress.Errorf("driver %s answers CreateVolume %w, and the volume is yet to be removed: %w", b.spec.Driver, unusable, err)
+	}
+	return backend.Invalid.Errorf("driver %s answers CreateVolume %w: the volume was removed", b.spec.Driver, unusable)
+}
+
+// volume is what goes into the PersistentVolume.
+func (b *csiBackend) volume(request backend.Request, made *csispec.Volume) (*backend.Volume, error) {
+	volume := &backend.Volume{
+		Handle:       made.GetVolumeId(),
+		Attributes:   made.GetVolumeContext(),
+		Capacity:     *resource.NewQuantity(cmp.Or(made.GetCapacityBytes(), request.Capacity.Value()), resource.BinarySI),
+		NodeAffinity: affinity(made.GetAccessibleTopology()),
+	}
+	if request.VolumeMode != corev1.PersistentVolumeBlock {
+		volume.FSType = b.spec.fsType(request)
+	}
+	return volume, nil
+}
