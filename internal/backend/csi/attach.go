@@ -87,15 +87,19 @@ func publishMode(pv *corev1.PersistentVolume, can abilities) (csispec.VolumeCapa
 	}
 }
 
-// Detach detaches a volume with ControllerUnpublishVolume. Of a node that never had a driver's id,
-// nothing was attached.
+// Detach detaches a volume with ControllerUnpublishVolume. An attachment has the driver's id of its
+// node before the volume is attached: without one, nothing was. To CSI, no id means all nodes, so
+// no call is made then.
 func (b *csiBackend) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
-	if volume.IsDiskPath(id) || node.DriverID == "" {
+	if volume.IsDiskPath(id) {
 		return nil
 	}
 	controller, can, err := b.driver(ctx)
 	if err != nil || !can.has(csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) {
 		return err
+	}
+	if node.DriverID == "" {
+		return b.checkUnpublished(ctx, controller, can, id, node)
 	}
 	secrets, err := b.secret(ctx, b.spec.Secrets.ControllerPublish)
 	if err != nil {

@@ -18,34 +18,58 @@ const (
 // IsAttached reads which nodes have a volume, of a driver that lists them. Of all others the answer is
 // true: only Detach makes sure.
 func (b *csiBackend) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
-	if node.DriverID == "" {
-		return false, nil
-	}
 	controller, can, err := b.driver(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case !can.has(csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME):
+		return false, nil
+	case !can.has(csispec.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES):
+		return true, nil
+	}
+	nodes, listed, err := b.publishedTo(ctx, controller, id)
 	if err != nil {
 		return false, err
 	}
-	if !can.has(csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) {
-		return false, nil
+	if node.DriverID == "" {
+		return !listed || len(nodes) > 0, nil
 	}
+	return !listed || slices.Contains(nodes, node.DriverID), nil
+}
+
+// checkUnpublished returns an error where a driver lists nodes that have a volume, and one of them may
+// be the node whose id isn't known.
+func (b *csiBackend) checkUnpublished(
+	ctx context.Context, controller csispec.ControllerClient, can abilities, id string, node backend.NodeIdentity,
+) error {
 	if !can.has(csispec.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES) {
-		return true, nil
+		return nil
 	}
+	nodes, _, err := b.publishedTo(ctx, controller, id)
+	if err != nil || len(nodes) == 0 {
+		return err
+	}
+	return backend.NotReady.Errorf("driver %s has no id for node %s any more, and volume %.200q is attached to %d nodes: "+
+		"detach it by the driver's own means, or start the driver on the node again", b.spec.Driver, node.Name, id, len(nodes))
+}
+
+// publishedTo lists the nodes that have a volume, by the driver's ids. A list may be late: of a volume
+// that isn't in it, nothing is certain.
+func (b *csiBackend) publishedTo(ctx context.Context, controller csispec.ControllerClient, id string) (nodes []string, listed bool, err error) {
 	token := ""
 	for range maxPages {
 		page, err := call(ctx, b.spec, controller.ListVolumes, &csispec.ListVolumesRequest{MaxEntries: pageSize, StartingToken: token})
 		if err != nil {
-			return false, b.spec.unanswered("ListVolumes", err)
+			return nil, false, b.spec.unanswered("ListVolumes", err)
 		}
 		for _, entry := range page.GetEntries() {
 			if entry.GetVolume().GetVolumeId() == id {
-				return slices.Contains(entry.GetStatus().GetPublishedNodeIds(), node.DriverID), nil
+				return entry.GetStatus().GetPublishedNodeIds(), true, nil
 			}
 		}
 		if token = page.GetNextToken(); token == "" {
 			break
 		}
 	}
-	// A list may be late: of a volume that isn't in it, nothing is certain.
-	return true, nil
+	return nil, false, nil
 }
