@@ -370,3 +370,32 @@ func TestALongGrowthIsAnsweredWhenItIsRepeated(t *testing.T) {
 		}
 	})
 }
+
+// undoer is a backend whose volumes are found by their requests alone.
+type undoer struct {
+	backend.Backend
+	undone *[]backend.Request
+}
+
+func (u undoer) Undo(_ context.Context, request backend.Request) error {
+	*u.undone = append(*u.undone, request)
+	return nil
+}
+
+func TestAnUndoHasTheRequestOfItsProvision(t *testing.T) {
+	d, undone := newDesk(t, 1), []backend.Request{}
+	want := request("1", "a")
+	want.Parameters = map[string]string{"tier": "fast"}
+	served := d.queue.Serve(queue.Target{Name: "disks", Limit: 1}, undoer{d.Backend, &undone}, func() {})
+	if err := backend.Undo(t.Context(), served, want); err != nil || len(undone) != 1 || undone[0].Parameters["tier"] != "fast" {
+		t.Errorf("it has %v, %v", undone, err)
+	}
+}
+
+func TestABackendThatFindsVolumesByTheirIDsDeletesThem(t *testing.T) {
+	d := newDesk(t, 1)
+	must(t, d.provision(request("1", "a")))
+	if err := backend.Undo(t.Context(), d.served("1"), request("1", "a")); err != nil || d.Len() > 0 {
+		t.Errorf("it has %d volumes, %v", d.Len(), err)
+	}
+}

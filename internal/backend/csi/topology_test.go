@@ -1,0 +1,107 @@
+package csi_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+)
+
+// zonedWorld is a driver with two nodes in zone a, and one in each of b and c.
+func zonedWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.topology = true
+	for _, zone := range []string{"b", "a", "c"} {
+		w.add("node-"+zone, zone)
+	}
+	w.add("second-a", "a")
+	return w
+}
+
+func zones(topologies []*csispec.Topology) (all []string) {
+	for _, of := range topologies {
+		all = append(all, of.GetSegments()[zoneKey])
+	}
+	return all
+}
+
+func TestAVolumeIsMadeWhereThePodsNodeIs(t *testing.T) {
+	w, request := zonedWorld(t), backendtest.Request("1")
+	request.Node = &w.nodes[2]
+	made, err := w.Provision(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := did[*csispec.CreateVolumeRequest](w.driver)[0].GetAccessibilityRequirements()
+	if !slices.Equal(zones(asked.GetRequisite()), []string{"a", "b", "c"}) || !slices.Equal(zones(asked.GetPreferred()), []string{"c", "a", "b"}) {
+		t.Errorf("it may be in %v, and preferably in %v", zones(asked.GetRequisite()), zones(asked.GetPreferred()))
+	}
+	terms := made.NodeAffinity.Required.NodeSelectorTerms
+	if len(terms) != 1 || fmt.Sprint(terms[0].MatchExpressions) != "[{"+zoneKey+" In [c]}]" {
+		t.Errorf("it can be reached from %v", terms)
+	}
+}
+
+func TestVolumesWithoutAPodSpreadOverZones(t *testing.T) {
+	w, first := zonedWorld(t), map[string]bool{}
+	for uid := range 30 {
+		if _, err := w.Provision(t.Context(), backendtest.Request(fmt.Sprint(uid))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, asked := range did[*csispec.CreateVolumeRequest](w.driver) {
+		first[zones(asked.GetAccessibilityRequirements().GetPreferred())[0]] = true
+	}
+	if len(first) != 3 {
+		t.Errorf("they prefer %v", first)
+	}
+}
+
+func TestAVolumeIsOnlyWhereItsClassAllowsIt(t *testing.T) {
+	w, request := zonedWorld(t), backendtest.Request("1")
+	request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+		{Key: zoneKey, Values: []string{"c", "b"}},
+	}}}
+	request.Node = &w.nodes[0]
+	if _, err := w.Provision(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	asked := did[*csispec.CreateVolumeRequest](w.driver)[0].GetAccessibilityRequirements()
+	if !slices.Equal(zones(asked.GetRequisite()), []string{"b", "c"}) || zones(asked.GetPreferred())[0] != "b" {
+		t.Errorf("it may be in %v, and preferably in %v", zones(asked.GetRequisite()), zones(asked.GetPreferred()))
+	}
+	request.Node = &w.nodes[1]
+	if _, err := w.Provision(t.Context(), request); !errors.Is(err, backend.WrongNode) {
+		t.Errorf("for a node in another zone it has %v", err)
+	}
+}
+
+func TestANodeWithoutTheDriverCannotHaveAVolume(t *testing.T) {
+	w, request := zonedWorld(t), backendtest.Request("1")
+	request.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}
+	if _, err := w.Provision(t.Context(), request); !errors.Is(err, backend.WrongNode) {
+		t.Errorf("it has %v", err)
+	}
+}
+
+func TestEndlessTopologiesAreRefused(t *testing.T) {
+	w, request := zonedWorld(t), backendtest.Request("1")
+	var values []string
+	for value := range 50 {
+		values = append(values, fmt.Sprint(value))
+	}
+	request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+		{Key: "a", Values: values}, {Key: "b", Values: values},
+	}}}
+	if _, err := w.Provision(t.Context(), request); !errors.Is(err, backend.Invalid) {
+		t.Errorf("it has %v", err)
+	}
+}
