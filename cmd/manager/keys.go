@@ -22,8 +22,8 @@ const keyTrusted = 10 * time.Minute
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;watch,namespace=stowage-system
 
-// keys reads the service account keys that backends name, from Secrets in the manager's own
-// namespace and in no other. Each is read live, and used until a watch of that one Secret
+// keys reads the Secrets that backends name, in the manager's own namespace and in no other. A
+// service account key is one of them. Each is read live, and used until a watch of that one Secret
 // reports a change.
 type keys struct {
 	// ctx ends the watches.
@@ -37,9 +37,9 @@ type keys struct {
 	known map[string]*knownKey
 }
 
-// knownKey is a key that is watched.
+// knownKey is a Secret that is watched.
 type knownKey struct {
-	key     []byte
+	data    map[string][]byte
 	version string
 	read    time.Time
 	stop    context.CancelFunc
@@ -51,43 +51,62 @@ func newKeys(ctx context.Context, cluster client.WithWatch, namespace string) *k
 
 // Key implements gce.Keys.
 func (k *keys) Key(ctx context.Context, name string) (key []byte, version string, err error) {
+	known, err := k.get(ctx, name, " --from-file="+keyName+"=FILE")
+	switch {
+	case err != nil:
+		return nil, "", err
+	case len(known.data[keyName]) == 0:
+		return nil, "", backend.Unavailable.Errorf("Secret %s in namespace %s has no %s: put the service account key there", name, k.namespace, keyName)
+	}
+	return known.data[keyName], known.version, nil
+}
+
+// Secret returns what a Secret has. Callers don't change it.
+func (k *keys) Secret(ctx context.Context, name string) (map[string][]byte, error) {
+	known, err := k.get(ctx, name, " --from-literal=KEY=VALUE")
+	if err != nil {
+		return nil, err
+	}
+	return known.data, nil
+}
+
+// get returns a Secret. Of one that is missing, the error says how it is created with these flags.
+func (k *keys) get(ctx context.Context, name, flags string) (*knownKey, error) {
 	if k.namespace == "" {
-		return nil, "", backend.Unavailable.Errorf("the namespace of the Secret %s is not known: "+
+		return nil, backend.Unavailable.Errorf("the namespace of the Secret %s is not known: "+
 			"start the manager with --leader-election-namespace", name)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if known := k.known[name]; known != nil {
 		if k.now().Sub(known.read) < keyTrusted {
-			return known.key, known.version, nil
+			return known, nil
 		}
 		known.stop()
 		delete(k.known, name)
 	}
-	secret, err := k.read(ctx, name)
+	secret, err := k.read(ctx, name, flags)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	// A recreated Secret has another uid, and may have any version.
-	read := &knownKey{key: secret.Data[keyName], version: string(secret.UID) + "/" + secret.ResourceVersion, read: k.now()}
+	read := &knownKey{data: secret.Data, version: string(secret.UID) + "/" + secret.ResourceVersion, read: k.now()}
 	k.watch(name, secret.ResourceVersion, read) //nolint:contextcheck // it outlives the call
-	return read.key, read.version, nil
+	return read, nil
 }
 
 // read reads a Secret live.
-func (k *keys) read(ctx context.Context, name string) (*corev1.Secret, error) {
+func (k *keys) read(ctx context.Context, name, flags string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := k.cluster.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: name}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, backend.Unavailable.Errorf("there is no Secret %s in namespace %s: create it with kubectl create secret generic %s -n %s --from-file=%s=FILE",
-			name, k.namespace, name, k.namespace, keyName)
+		return nil, backend.Unavailable.Errorf("there is no Secret %s in namespace %s: create it with kubectl create secret generic %s -n %s%s",
+			name, k.namespace, name, k.namespace, flags)
 	case apierrors.IsForbidden(err):
 		return nil, backend.Unavailable.Errorf("the manager may not read Secret %s in namespace %s (config/rbac has a role that may): %w", name, k.namespace, err)
 	case err != nil:
 		return nil, backend.Unavailable.Errorf("reading Secret %s in namespace %s: %w", name, k.namespace, err)
-	case len(secret.Data[keyName]) == 0:
-		return nil, backend.Unavailable.Errorf("Secret %s in namespace %s has no %s: put the service account key there", name, k.namespace, keyName)
 	}
 	return secret, nil
 }

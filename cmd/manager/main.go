@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi"
 	"github.com/stowage-dev/stowage/internal/backend/gce"
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/backend/nfs"
@@ -76,9 +77,10 @@ func run(options options) error {
 		return fmt.Errorf("making a client of Secrets: %w", err)
 	}
 	servers := nfs.NewKind(cluster, options.nfsMounts)
+	keys := newKeys(ctx, secrets, options.namespace())
 	kinds := backend.NewRegistry(
 		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)}, servers,
-		gce.NewKind(cluster, newKeys(ctx, secrets, options.namespace())))
+		gce.NewKind(cluster, keys), csi.NewKind(csiCluster{keys: keys, cached: mgr.GetClient()}))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
 		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter,
