@@ -51,6 +51,8 @@ BENCHFLAGS ?=
 # Names and architectures of the images that are built, and those that `make deploy` installs.
 REGISTRY  ?= ghcr.io/stowage-dev
 ARCHS     ?= amd64 arm64
+# Systems and architectures that `make plugins` builds the kubectl plug-in for.
+PLUGIN_MACHINES ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64
 IMG       ?= $(REGISTRY)/stowage-manager:$(VERSION)
 AGENT_IMG ?= $(REGISTRY)/stowage-node-agent:$(VERSION)
 
@@ -335,11 +337,21 @@ chart: $(if $(HAS_IMAGES),,images-oci) bin/kustomize ## Write the Helm chart of 
 		{ echo '{{- if eq .Values.scope "cluster" }}'; bin/kustomize build config/chart/cluster | $(TEMPLATE); echo '{{- end }}'; } >bin/chart/stowage/templates/cluster.yaml; \
 		$(PACK) -C bin/chart -cf - stowage | gzip -n >dist/stowage-$(VERSION:v%=%).tgz
 
+.PHONY: plugins
+plugins: ## Write the kubectl plug-in for PLUGIN_MACHINES into dist, as archives with the licence: the same bytes each time.
+	@mkdir -p dist
+	@for machine in $(PLUGIN_MACHINES); do \
+		folder=bin/plugins/$$machine; rm -rf "$$folder"; mkdir -p "$$folder"; cp LICENSE "$$folder/"; \
+		GOOS=$${machine%-*} GOARCH=$${machine#*-} $(GO_BUILD) -trimpath -ldflags '-s -w -buildid= $(LINK_FLAGS)' -o "$$folder/" ./cmd/kubectl-stowage; \
+		$(PACK) -C "$$folder" -cf - . | gzip -n >"dist/kubectl-stowage-$$machine.tar.gz"; \
+	done
+
 .PHONY: release
-release: bin/kustomize ## Write all that a release has into dist, such as VERSION=v0.1.0: images, SBOMs, manifests, chart, changelog and checksums.
+release: bin/kustomize ## Write all that a release has into dist, such as VERSION=v0.1.0: images, SBOMs, manifests, chart, plug-ins, config, changelog and checksums.
 	@[[ '$(VERSION)' =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$ ]] || { echo 'release: VERSION is such as v0.1.0, not $(VERSION)' >&2; exit 1; }
 	@rm -rf dist
-	@$(MAKE) build-installer chart
+	@$(MAKE) build-installer chart plugins
+	@$(PACK) -cf - config | gzip -n >dist/stowage-config.tar.gz
 	@last=$$(git describe --tags --abbrev=0 HEAD^ 2>/dev/null || true); notes='[$(VERSION:v%=%)]'; \
 		grep -qF "## $$notes" CHANGELOG.md || notes='[Unreleased]'; { echo '# Changes of $(VERSION)'"$${last:+ since $$last}"; \
 		awk -v notes="$$notes" '/^## /{on = index($$0, notes); next} on' CHANGELOG.md; echo; echo '## Commits'; echo; \

@@ -3,14 +3,12 @@ package csi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 )
@@ -22,30 +20,6 @@ const (
 	queryVerbosity = 2
 )
 
-// Calls counts the calls of all drivers, under the names of
-// github.com/kubernetes-csi/csi-lib-utils/metrics, which dashboards of CSI drivers know. Of a nil
-// one, all methods do nothing.
-type Calls struct{ seconds *prometheus.HistogramVec }
-
-// NewCalls makes the metrics and registers them.
-func NewCalls(registerer prometheus.Registerer) (*Calls, error) {
-	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "csi_plugin_operations_seconds",
-		Help:    "How long a call of the kubelet took, by driver, method and gRPC code.",
-		Buckets: []float64{.01, .1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
-	}, []string{"driver_name", "method_name", "grpc_status_code"})
-	if err := registerer.Register(seconds); err != nil {
-		return nil, fmt.Errorf("registering metrics of CSI calls: %w", err)
-	}
-	return &Calls{seconds: seconds}, nil
-}
-
-func (c *Calls) count(driver, method, code string, took time.Duration) {
-	if c != nil {
-		c.seconds.WithLabelValues(driver, method, code).Observe(took.Seconds())
-	}
-}
-
 // NewGRPCServer makes a server of one driver, without services: it gives errors their
 // codes, outlives panics, logs and counts. Of a call it logs the volume's id and the
 // result, and nothing else of the request: any of its fields may have secrets.
@@ -53,10 +27,11 @@ func NewGRPCServer(driver string, log logr.Logger, calls *Calls) *grpc.Server {
 	return grpc.NewServer(grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			began := time.Now()
+			end := calls.begin(driver, info.FullMethod)
 			ctx = logr.NewContext(ctx, log.WithValues("driver", driver))
 			response, err := answer(ctx, request, info, next, log)
 			took, method, code := time.Since(began), shortName(info.FullMethod), status.Code(err).String()
-			calls.count(driver, info.FullMethod, code, took)
+			end(code)
 			logCall(log.WithValues("driver", driver, "method", method, "code", code, "took", took.String()), request)
 			return response, err
 		},

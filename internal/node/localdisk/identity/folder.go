@@ -68,6 +68,26 @@ func ensureSubfolder(folder *os.File, name string) (*os.File, error) {
 	return safepath.OpenAt(folder, name)
 }
 
+// lock keeps other agents from accepting the disk of a folder, until the caller closes the lock: of
+// two markers, one agent would know only its own. A file system without locks for directories, such
+// as NFS, is accepted without.
+func lock(folder *os.File) (*os.File, error) {
+	locked, err := safepath.Reopen(folder)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(locked.Fd()), unix.LOCK_EX)
+		switch {
+		case err == nil, errors.Is(err, unix.EBADF), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EOPNOTSUPP):
+			return locked, nil
+		case !errors.Is(err, unix.EINTR):
+			locked.Close()
+			return nil, &os.PathError{Op: "locking", Path: folder.Name(), Err: err}
+		}
+	}
+}
+
 // CheckDisk returns ErrNoDisk where the disk of a volume isn't there. A volume without a known disk
 // passes.
 func (d Disks) CheckDisk(volume layout.Volume) error {

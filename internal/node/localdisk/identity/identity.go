@@ -84,6 +84,11 @@ func (d Disks) accept(disk Disk, volumes layout.Lister) (*stowagev1alpha1.DiskId
 		return nil, err
 	}
 	defer folder.Close()
+	locked, err := lock(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer locked.Close()
 	there, err := ReadMarker(folder)
 	if err != nil {
 		return nil, err
