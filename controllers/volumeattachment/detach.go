@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
@@ -25,6 +26,7 @@ import (
 type detacher struct {
 	client   client.Client
 	live     client.Reader
+	drivers  drivers.Drivers
 	backends backends
 	releases releases
 	report   *reporter
@@ -32,7 +34,7 @@ type detacher struct {
 
 func newDetacher(deps reconciler.Dependencies, backends backends, report *reporter) *detacher {
 	return &detacher{
-		client: deps.Client, live: deps.Live, backends: backends, report: report,
+		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), backends: backends, report: report,
 		releases: releases{client: deps.Client, live: deps.Live, shared: deps.Reads, clock: deps.Clock},
 	}
 }
@@ -48,10 +50,13 @@ func (r *detacher) detach(ctx context.Context, cached *storagev1.VolumeAttachmen
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cached), attachment); err != nil {
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading attachment %s", cached.Name)
 	}
+	attaches, err := r.drivers.Attaches(ctx, attachment.Spec.Attacher)
 	switch {
+	case err != nil:
+		return ctrl.Result{}, err
 	case attachment.UID != cached.UID || !controllerutil.ContainsFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher)):
 		return ctrl.Result{}, nil
-	case !backend.NeedsAttach(attachment.Spec.Attacher):
+	case !attaches:
 		return ctrl.Result{}, r.removeFinalizer(ctx, &detaching{attachment: attachment})
 	}
 	return r.detachIfSafe(ctx, &detaching{attachment: attachment})
@@ -89,7 +94,10 @@ func (r *detacher) findAttached(ctx context.Context, d *detaching) error {
 		return err
 	}
 	d.volume = intent.Volume
-	d.from = backend.NodeIdentity{Name: d.attachment.Spec.NodeName, ProviderID: attachintent.InstanceOf(d.attachment, intent)}
+	d.from = attachintent.MachineOf(d.attachment, intent)
+	if err := r.findDriverID(ctx, d); err != nil {
+		return err
+	}
 	d.opened, err = r.backends.get(ctx, d.attachment, intent.Backend)
 	return err
 }
