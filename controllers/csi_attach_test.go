@@ -46,7 +46,9 @@ var _ = Describe("An attachment of a CSI driver with a StorageBackend", func() {
 		w.delete(Node("node-1"))
 
 		w.delete(attachment)
-		w.clock.SetTime(w.clock.Now().Add(2 * forceDetachAfter))
+		w.settle()
+		Expect(w.storage.AttachedTo(pv.Name)).To(HaveLen(1))
+		w.passTime(2 * forceDetachAfter)
 		w.settle()
 
 		Expect(w.gone(attachment)).To(BeTrue())

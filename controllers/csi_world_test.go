@@ -70,7 +70,7 @@ func madeByDriver() (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVo
 }
 
 // halfMadeByDriver is a cluster with a claim whose storage the driver made, and whose volume object
-// is lost on the way. The writes are those of the claim's operation, of the class's finalizer, and
+// is lost on the way. The writes are those of the class's finalizer, of the claim's operation, and
 // of the volume object.
 func halfMadeByDriver() (*world, *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()

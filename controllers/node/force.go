@@ -87,7 +87,15 @@ func (r *forcer) mayForce(ctx context.Context, s *snapshot, step attach.Step, co
 		return attach.Force{}, err
 	}
 	condition.Machine = machine
-	may := attach.MayForce(condition, attach.PolicyOf(object.Spec.Attachment), s.Now)
+	policy := attach.PolicyOf(object.Spec.Attachment)
+	if object.Spec.CSI != nil {
+		// No cloud can be queried about the machine.
+		policy.MissingCounts = true
+	}
+	if s.Node == nil && policy.MissingCounts {
+		condition.MissingSince = r.missing.Since(s.Name, s.Now)
+	}
+	may := attach.MayForce(condition, policy, s.Now)
 	if may.Allowed {
 		return may, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -35,7 +36,7 @@ type detacher struct {
 func newDetacher(deps reconciler.Dependencies, backends backends, report *reporter) *detacher {
 	return &detacher{
 		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), backends: backends, report: report,
-		releases: releases{client: deps.Client, live: deps.Live, shared: deps.Reads, clock: deps.Clock},
+		releases: releases{client: deps.Client, live: deps.Live, shared: deps.Reads, clock: deps.Clock, missing: &wake.Instants{}},
 	}
 }
 

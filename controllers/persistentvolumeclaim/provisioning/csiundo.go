@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -25,39 +24,61 @@ func classOf(class *storagev1.StorageClass) provisioned.Class {
 	return provisioned.Class{Name: class.Name, UID: class.UID}
 }
 
-// ensureClassKept adds a finalizer to the class of a claim before a CSI driver is called. Only a
-// repeat of the call, with the parameters of the class, finds what the call made. The class is
-// read live, after the claim has the pending operation: the reconciler that removes the finalizer
-// reads in the other order, so one of the two sees the other.
-//
-// Began is true if this pass recorded the operation: then no call was made for it.
-func (r *Provisioner) ensureClassKept(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, began bool) (*step.Wait, error) {
-	if object.Spec.CSI == nil {
+// ensureClassKept adds a finalizer to the class of a claim before a CSI driver is called, and
+// before the operation is recorded. Only a repeat of the call, with the parameters of the class,
+// finds what the call made. The cache only saves live reads.
+func (r *Provisioner) ensureClassKept(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
+	if object.Spec.CSI == nil || controllerutil.ContainsFinalizer(scope.Class, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
 	}
-	class := &storagev1.StorageClass{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: scope.Class.Name}, class)
+	class, err := r.liveClass(ctx, scope.Class)
 	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("reading StorageClass %s: %w", scope.Class.Name, err)
-	case err != nil || class.UID != scope.Class.UID:
-		// The cache shows an earlier class.
-		return &step.Wait{After: wake.AfterContention}, r.forgetUncalled(ctx, scope, began)
-	case controllerutil.ContainsFinalizer(class, stowagev1alpha1.ProvisioningFinalizer) && (class.DeletionTimestamp.IsZero() || !began):
+	case err != nil:
+		return nil, err
+	case class == nil:
+		return &step.Wait{After: wake.AfterContention}, nil
+	case controllerutil.ContainsFinalizer(class, stowagev1alpha1.ProvisioningFinalizer):
 		return nil, nil
 	case !class.DeletionTimestamp.IsZero():
-		// The finalizer may be about to go: the claims were listed before this operation began.
-		return waitForBackend(errDeletedClass(class)), r.forgetUncalled(ctx, scope, began)
+		return waitForBackend(errDeletedClass(class)), nil
 	}
 	before := class.DeepCopy()
 	controllerutil.AddFinalizer(class, stowagev1alpha1.ProvisioningFinalizer)
-	if err := r.client.Patch(ctx, class, patch.Fenced(before)); err != nil {
-		if apierrors.IsNotFound(err) {
-			return &step.Wait{After: wake.AfterContention}, nil
-		}
-		return nil, fmt.Errorf("keeping StorageClass %s: %w", class.Name, err)
+	err = r.client.Patch(ctx, class, patch.Fenced(before))
+	return nil, wrap.Error(err, "keeping StorageClass %s", class.Name)
+}
+
+// awaitClassKept reads the class again, live, after the claim has the pending operation. The
+// reconciler that removes the finalizer reads in the other order, so one of the two sees the other.
+// Began is true if this pass recorded the operation: then no call was made for it.
+func (r *Provisioner) awaitClassKept(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, began bool) (*step.Wait, error) {
+	if object.Spec.CSI == nil {
+		return nil, nil
+	}
+	class, err := r.liveClass(ctx, scope.Class)
+	switch {
+	case err != nil:
+		return nil, err
+	case class == nil || !controllerutil.ContainsFinalizer(class, stowagev1alpha1.ProvisioningFinalizer):
+		return &step.Wait{After: wake.AfterContention}, r.forgetUncalled(ctx, scope, began)
+	case began && !class.DeletionTimestamp.IsZero():
+		// The finalizer may be about to go: the claims were listed before this operation began.
+		return waitForBackend(errDeletedClass(class)), r.forgetUncalled(ctx, scope, began)
 	}
 	return nil, nil
+}
+
+// liveClass reads a class, live. It returns nil if the cache shows an earlier one.
+func (r *Provisioner) liveClass(ctx context.Context, cached *storagev1.StorageClass) (*storagev1.StorageClass, error) {
+	class := &storagev1.StorageClass{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(cached), class)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading StorageClass %s: %w", cached.Name, err)
+	case err != nil || class.UID != cached.UID:
+		return nil, nil
+	}
+	return class, nil
 }
 
 // forgetUncalled removes a pending operation for which no driver was called: without its class it

@@ -132,6 +132,9 @@ func (r *Provisioner) provisionFrom(
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
+	if waiting, err := r.ensureClassKept(ctx, scope, object); waiting != nil || err != nil {
+		return waiting, err
+	}
 	request.ID = provisioned.VolumeID(scope.Claim)
 	began := !provisioned.HasIntent(scope.Claim)
 	if err := r.ensureOperation(ctx, scope, object); err != nil {
@@ -140,7 +143,7 @@ func (r *Provisioner) provisionFrom(
 	if waiting, err := r.awaitUsable(ctx, object); waiting != nil || err != nil {
 		return waiting, err
 	}
-	if waiting, err := r.ensureClassKept(ctx, scope, object, began); waiting != nil || err != nil {
+	if waiting, err := r.awaitClassKept(ctx, scope, object, began); waiting != nil || err != nil {
 		return waiting, err
 	}
 	made, err := opened.Provision(ctx, request)
