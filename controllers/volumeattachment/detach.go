@@ -156,6 +156,7 @@ func (r *detacher) removeFinalizer(ctx context.Context, d *detaching) error {
 	if err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of attachment %s", attachment.Name)
 	}
+	r.releases.missing.Forget(string(attachment.UID))
 	effect.Log(ctx, effect.Detached, before.DeletionTimestamp.Time, before, d.pv)
 	return nil
 }

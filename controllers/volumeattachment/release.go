@@ -38,7 +38,8 @@ type releases struct {
 	live   client.Reader
 	shared liveread.Reads
 	clock  clock.PassiveClock
-	// missing is when each node was first seen to be gone, or to be another machine.
+	// missing is when the machine of each deleted attachment was first seen to be gone, or to be
+	// another, by the attachment's UID.
 	missing *wake.Instants
 }
 
@@ -60,7 +61,7 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 	now := r.clock.Now()
 	condition := attach.ConditionOf(node)
 	if node != nil {
-		r.missing.Forget(d.from.Name)
+		r.missing.Forget(string(d.attachment.UID))
 		if d.from.ProviderID == "" {
 			d.from.ProviderID = node.Spec.ProviderID
 		}
@@ -81,7 +82,7 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 		policy.MissingCounts = true
 	}
 	if node == nil && policy.MissingCounts {
-		condition.MissingSince = r.missing.Since(d.from.Name, now)
+		condition.MissingSince = r.missing.Since(string(d.attachment.UID), now)
 	}
 	if !condition.Ready {
 		if condition.Machine, err = backend.Observe(ctx, d.opened.storage, d.from); err != nil {
