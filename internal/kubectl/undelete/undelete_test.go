@@ -120,9 +120,9 @@ func TestUndeleteBindsTheVolumeAndRestoresItsPolicy(t *testing.T) {
 		namespace, name string
 		policy          corev1.PersistentVolumeReclaimPolicy
 	}{
-		"to its former claim":       {released(), "v", "default", "data", corev1.PersistentVolumeReclaimDelete},
-		"to another claim":          {released(), "v --to shop/new", "shop", "new", corev1.PersistentVolumeReclaimDelete},
-		"with the policy Retain":    {released(Reclaimed(corev1.PersistentVolumeReclaimRetain)), "v", "default", "data", corev1.PersistentVolumeReclaimRetain},
+		"to its former claim":    {released(), "v", "default", "data", corev1.PersistentVolumeReclaimDelete},
+		"to another claim":       {released(), "v --to shop/new", "shop", "new", corev1.PersistentVolumeReclaimDelete},
+		"with the policy Retain": {released(Reclaimed(corev1.PersistentVolumeReclaimRetain)), "v", "default", "data", corev1.PersistentVolumeReclaimRetain},
 		"of another driver, in its undelete window": {released(func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.Driver, pv.Status.Reason = "other", volume.UndeletableReason(kubectltest.Now)
 		}), "v", "default", "data", corev1.PersistentVolumeReclaimDelete},
