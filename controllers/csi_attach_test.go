@@ -1,6 +1,9 @@
 package controllers
 
 import (
+	"context"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	storagev1 "k8s.io/api/storage/v1"
@@ -8,6 +11,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -52,6 +57,33 @@ var _ = Describe("An attachment of a CSI driver with a StorageBackend", func() {
 		w.settle()
 
 		Expect(w.gone(attachment)).To(BeTrue())
+		Expect(w.storage.AttachedTo(pv.Name)).To(BeEmpty())
+	})
+
+	It("is made for the node of a pod, and taken by force once the node is gone for long enough", func() {
+		w := newNodeWorld()
+		DeferCleanup(func() { _ = w.direct.Delete(context.Background(), registered("node-1", "")) })
+		node, claim := managedNode("node-1"), Claim(InClass("kept"))
+		w.create(csiBackend(), node, registered("node-1", "id-1"), claim)
+		w.settle()
+		w.create(Pod("user", "node-1", "data"))
+		w.settle()
+		pv := Volume(provisioned.VolumeID(claim))
+		w.get(pv)
+		name := volume.UniqueName(csiDriver, pv.Spec.CSI.VolumeHandle)
+		Expect(w.volumesAttached(node)).To(ConsistOf(string(name)))
+		Expect(w.storage.AttachedTo(pv.Name)).To(Equal([]string{"id-1"}))
+		w.uses(node, name)
+
+		w.delete(node)
+		w.settle()
+		w.passTime(forceDetachAfter - time.Minute)
+		w.settle()
+		Expect(w.storage.AttachedTo(pv.Name)).To(HaveLen(1))
+		w.passTime(2 * time.Minute)
+		w.settle()
+
+		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
 		Expect(w.storage.AttachedTo(pv.Name)).To(BeEmpty())
 	})
 

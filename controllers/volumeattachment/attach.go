@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -21,6 +22,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/volume"
+	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -33,11 +35,14 @@ type attacher struct {
 	backends    backends
 	inTreeDisks inTreeDisks
 	report      *reporter
+	// clock and missing record when the machine of an attachment was first seen to be gone.
+	clock   clock.PassiveClock
+	missing *wake.Instants
 }
 
-func newAttacher(deps reconciler.Dependencies, backends backends, report *reporter) *attacher {
+func newAttacher(deps reconciler.Dependencies, backends backends, report *reporter, missing *wake.Instants) *attacher {
 	return &attacher{
-		client: deps.Client, live: deps.Live, shared: deps.Reads, drivers: drivers.New(deps.Client), backends: backends, report: report,
+		client: deps.Client, live: deps.Live, shared: deps.Reads, drivers: drivers.New(deps.Client), backends: backends, report: report, clock: deps.Clock, missing: missing,
 		inTreeDisks: inTreeDisks{client: deps.Client, live: deps.Live, shared: deps.Reads, backends: backends},
 	}
 }
@@ -98,6 +103,12 @@ func (r *attacher) getNode(ctx context.Context, a *attaching) error {
 		return backend.WrongNode.Errorf("there is no node %s: nothing is attached until it registers, or the attachment is deleted", name)
 	}
 	a.done = a.node == nil
+	if a.done {
+		// The deletion of the attachment goes by this time: see mayDetach.
+		r.missing.Since(string(a.attachment.UID), r.clock.Now())
+	} else {
+		r.missing.Forget(string(a.attachment.UID))
+	}
 	return nil
 }
 

@@ -49,11 +49,11 @@ type Reconciler struct {
 
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
-	report, waking := newReporter(deps), &wake.Source{}
+	report, waking, missing := newReporter(deps), &wake.Source{}, &wake.Instants{}
 	backends := backends{client: deps.Client, storage: deps.Storage, waking: waking}
 	return &Reconciler{
 		client: deps.Client, drivers: drivers.New(deps.Client), report: report, waking: waking,
-		attacher: newAttacher(deps, backends, report), detacher: newDetacher(deps, backends, report),
+		attacher: newAttacher(deps, backends, report, missing), detacher: newDetacher(deps, backends, report, missing),
 	}
 }
 

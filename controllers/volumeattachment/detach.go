@@ -33,10 +33,10 @@ type detacher struct {
 	report   *reporter
 }
 
-func newDetacher(deps reconciler.Dependencies, backends backends, report *reporter) *detacher {
+func newDetacher(deps reconciler.Dependencies, backends backends, report *reporter, missing *wake.Instants) *detacher {
 	return &detacher{
 		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), backends: backends, report: report,
-		releases: releases{client: deps.Client, live: deps.Live, shared: deps.Reads, clock: deps.Clock, missing: &wake.Instants{}},
+		releases: releases{client: deps.Client, live: deps.Live, shared: deps.Reads, clock: deps.Clock, missing: missing},
 	}
 }
 

@@ -38,8 +38,8 @@ type releases struct {
 	live   client.Reader
 	shared liveread.Reads
 	clock  clock.PassiveClock
-	// missing is when the machine of each deleted attachment was first seen to be gone, or to be
-	// another, by the attachment's UID.
+	// missing is when the machine of an attachment was first seen to be gone, or to be another, by
+	// the attachment's UID.
 	missing *wake.Instants
 }
 
