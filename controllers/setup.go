@@ -5,6 +5,7 @@
 //	persistentvolume        phases of volumes, their protection, reclaim and recycling
 //	volumeattachment        attach and detach, and compare with what backends say is attached
 //	node                    decide which volumes a node gets and gives up
+//	storageclass            release deleted classes that a CSI driver's call needs
 //	storagebackend          probe backends, keep their StorageClasses; audit: orphans, lost volumes
 //	nodevolume              NodeDisks and their free space, NodeVolumes without a node
 //	ephemeral               make the claims of generic ephemeral volumes
@@ -33,6 +34,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/storagebackend"
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
+	"github.com/stowage-dev/stowage/controllers/storageclass"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
@@ -104,6 +106,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		nodevolume.NewAdopter(deps),
 		volumeattachment.New(deps),
 		comparison.New(deps),
+		storageclass.New(deps),
 	}
 	if options.Scope == reconciler.ClusterScope {
 		reconcilers = append(reconcilers, ephemeral.New(deps), volumeattributesclass.New(deps), node.New(deps))

@@ -13,7 +13,7 @@ type liveView struct{ client.Reader }
 
 // views are those of a world's reconcilers.
 type views struct {
-	claims, volumes, pods, classes, backends, audits, disks, locals, adopts, attachments, comparisons, nodes *view
+	claims, volumes, pods, classes, backends, audits, disks, locals, adopts, attachments, comparisons, storageClasses, nodes *view
 }
 
 func newView(w *world) *view { return &view{w, liveView{w.reads}} }
@@ -21,7 +21,7 @@ func newView(w *world) *view { return &view{w, liveView{w.reads}} }
 func newViews(w *world) views {
 	return views{
 		claims: newView(w), volumes: newView(w), pods: newView(w), classes: newView(w), backends: newView(w), audits: newView(w),
-		disks: newView(w), locals: newView(w), adopts: newView(w), attachments: newView(w), comparisons: newView(w),
+		disks: newView(w), locals: newView(w), adopts: newView(w), attachments: newView(w), comparisons: newView(w), storageClasses: newView(w),
 		nodes: newNodesView(w, nodeIndexes{w}),
 	}
 }

@@ -69,6 +69,10 @@ func (w *world) round() error {
 		_, err := w.attachments.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
+	for _, object := range w.all(&storagev1.StorageClassList{}) {
+		_, err := w.storageClasses.Reconcile(ctx, wake.Request(object))
+		failures = append(failures, err)
+	}
 	for _, object := range w.all(&storagev1.VolumeAttributesClassList{}) {
 		_, err := w.classes.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)

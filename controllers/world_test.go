@@ -20,6 +20,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/storagebackend"
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
+	"github.com/stowage-dev/stowage/controllers/storageclass"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
@@ -47,8 +48,10 @@ type world struct {
 	*faultyClient
 	scope   reconciler.Scope
 	storage *fake.Backend
-	clock   *clocktesting.FakePassiveClock
-	events  *events.FakeRecorder
+	// driver is a CSI driver that keeps its volumes in storage.
+	driver *fake.CSI
+	clock  *clocktesting.FakePassiveClock
+	events *events.FakeRecorder
 	// log is that of all reconcilers. Its lines at level 0 are in lines.
 	log   logr.Logger
 	lines []string
@@ -69,6 +72,8 @@ type world struct {
 	audits   *audit.Auditor
 	pods     *ephemeral.Reconciler
 	classes  *volumeattributesclass.Reconciler
+	// storageClasses releases deleted StorageClasses.
+	storageClasses *storageclass.Reconciler
 	// disks, locals and adopts run only in specs that are about them.
 	disks *nodevolume.DiskReconciler
 	// attachments run over what of theirs there is.
@@ -97,13 +102,17 @@ func newWorld(scope reconciler.Scope) *world {
 // restart forgets all that reconcilers keep in memory.
 func (w *world) restart() {
 	w.events, w.fed, w.fedAfter = events.NewFakeRecorder(10000), nil, unfed
+	if w.driver == nil {
+		w.driver = fake.NewCSI(w.storage)
+	}
 	w.served = &opener.Opener{Registry: backend.NewRegistry(
-		fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage}, fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage})}
+		fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage}, fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage}, w.driver)}
 	w.views = newViews(w)
 	w.claims = persistentvolumeclaim.New(w.dependencies(w.views.claims))
 	w.volumes = persistentvolume.New(w.dependencies(w.views.volumes), w.claims.Index)
 	w.pods = ephemeral.New(w.dependencies(w.views.pods))
 	w.classes = volumeattributesclass.New(w.dependencies(w.views.classes))
+	w.storageClasses = storageclass.New(w.dependencies(w.views.storageClasses))
 	w.backends = storagebackend.New(w.dependencies(w.views.backends))
 	w.disks = nodevolume.NewDiskReconciler(w.dependencies(w.views.disks))
 	w.locals = nodevolume.New(w.dependencies(w.views.locals))

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/node/memory"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
-	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -25,6 +25,7 @@ import (
 type attachments struct {
 	client     client.Client
 	live       client.Reader
+	drivers    drivers.Drivers
 	otherNodes *otherNodes
 	reserved   *memory.Reservations
 	created    memory.CreatedAttachments
@@ -51,7 +52,7 @@ func (r *attachments) create(ctx context.Context, s *snapshot, plan []attach.Ste
 
 // reserve keeps a volume that one node at a time can have from all other nodes. The
 // reservation excludes other workers. The live read of attachments after it excludes nodes
-// that another manager chose. For our own drivers the attach itself makes that read, later:
+// that another manager chose. For drivers that Stowage serves the attach itself makes that read, later:
 // see awaitOlder of package volumeattachment.
 func (r *attachments) reserve(ctx context.Context, s *snapshot, volume attach.Volume) (bool, error) {
 	if !volume.SingleNode {
@@ -60,7 +61,12 @@ func (r *attachments) reserve(ctx context.Context, s *snapshot, volume attach.Vo
 	if !r.reserved.Reserve(volume.Name, s.Name) {
 		return false, nil
 	}
-	if backend.NeedsAttach(volume.Driver) {
+	attaches, err := r.drivers.Attaches(ctx, volume.Driver)
+	if err != nil {
+		r.reserved.Release(volume.Name, s.Name)
+		return false, err
+	}
+	if attaches {
 		return true, nil
 	}
 	others, err := r.otherNodes.withLive(ctx, volume, s.Name)
@@ -99,12 +105,15 @@ func (r *attachments) createOne(ctx context.Context, s *snapshot, volume attach.
 	return nil
 }
 
-// prepare adds to an attachment of one of our drivers what must be on it before the attach:
-// that saves a write.
+// prepare adds to an attachment of a driver that Stowage serves what must be on it before the
+// attach: that saves a write.
 func (r *attachments) prepare(ctx context.Context, s *snapshot, object *storagev1.VolumeAttachment) error {
 	name := object.Spec.Source.PersistentVolumeName
-	if name == nil || !backend.NeedsAttach(object.Spec.Attacher) {
+	if name == nil {
 		return nil
+	}
+	if attaches, err := r.drivers.Attaches(ctx, object.Spec.Attacher); !attaches || err != nil {
+		return err
 	}
 	pv := &corev1.PersistentVolume{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: *name}, pv, client.UnsafeDisableDeepCopy); err != nil {
@@ -131,9 +140,13 @@ func (r *attachments) delete(ctx context.Context, s *snapshot, step attach.Step)
 	if err := r.confirmUnused(ctx, s, step); err != nil {
 		return err
 	}
-	err := r.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	attaches, err := r.drivers.Attaches(ctx, step.Volume.Driver)
+	if err != nil {
+		return err
+	}
+	err = r.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 	if err == nil {
-		effect.LogAttachmentDeleted(ctx, object, step.Forced && !backend.NeedsAttach(step.Volume.Driver))
+		effect.LogAttachmentDeleted(ctx, object, step.Forced && !attaches)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the attachment of volume %s to node %s: %w", step.Volume, s.Name, err)

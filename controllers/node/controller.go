@@ -24,6 +24,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/node/memory"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
@@ -50,12 +51,12 @@ type Reconciler struct {
 func New(deps reconciler.Dependencies) *Reconciler {
 	reserved, waking := &memory.Reservations{}, &wake.Source{}
 	otherNodes := newOtherNodes(deps, reserved)
-	attachments := &attachments{client: deps.Client, live: deps.Live, otherNodes: otherNodes, reserved: reserved}
+	attachments := &attachments{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), otherNodes: otherNodes, reserved: reserved}
 	return &Reconciler{
 		client: deps.Client,
 		planner: &planner{
 			inspector: &inspector{client: deps.Client, clock: deps.Clock, otherNodes: otherNodes},
-			forcer:    &forcer{client: deps.Client, storage: deps.Storage, waking: waking, patience: deps.ForceDetachAfter},
+			forcer:    &forcer{client: deps.Client, storage: deps.Storage, drivers: drivers.New(deps.Client), waking: waking, patience: deps.ForceDetachAfter},
 			apiServer: apiServer{live: deps.Live, shared: deps.Reads},
 		},
 		attachments: attachments,

@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
@@ -24,6 +25,7 @@ import (
 type forcer struct {
 	client  client.Reader
 	storage *opener.Opener
+	drivers drivers.Drivers
 	waking  *wake.Source
 	// patience is how long a node must have been not Ready, or gone, until volumes of foreign
 	// drivers are detached from it by force.
@@ -62,7 +64,11 @@ func (r *forcer) force(ctx context.Context, s *snapshot, plan []attach.Step) ([]
 // mayForce applies the policy for the volume: that of our StorageBackend, or this manager's
 // own for foreign drivers. It cannot query their cloud.
 func (r *forcer) mayForce(ctx context.Context, s *snapshot, step attach.Step, condition attach.NodeCondition) (attach.Force, error) {
-	if !backend.NeedsAttach(step.Volume.Driver) {
+	attaches, err := r.drivers.Attaches(ctx, step.Volume.Driver)
+	switch {
+	case err != nil:
+		return attach.Force{}, err
+	case !attaches:
 		if s.Node == nil {
 			condition.MissingSince = r.missing.Since(s.Name, s.Now)
 		}
@@ -81,7 +87,15 @@ func (r *forcer) mayForce(ctx context.Context, s *snapshot, step attach.Step, co
 		return attach.Force{}, err
 	}
 	condition.Machine = machine
-	may := attach.MayForce(condition, attach.PolicyOf(object.Spec.Attachment), s.Now)
+	policy := attach.PolicyOf(object.Spec.Attachment)
+	if object.Spec.CSI != nil {
+		// No cloud can be queried about the machine.
+		policy.MissingCounts = true
+	}
+	if s.Node == nil && policy.MissingCounts {
+		condition.MissingSince = r.missing.Since(s.Name, s.Now)
+	}
+	may := attach.MayForce(condition, policy, s.Now)
 	if may.Allowed {
 		return may, nil
 	}

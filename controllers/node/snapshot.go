@@ -54,7 +54,7 @@ func (s *snapshot) machineOf(object *storagev1.VolumeAttachment) backend.NodeIde
 	identity := backend.NodeIdentity{Name: s.Name}
 	if object != nil {
 		intent, _ := attachintent.Of(object) // nil if it can't be read: the node object says it, too
-		identity.ProviderID = attachintent.InstanceOf(object, intent)
+		identity.ProviderID, identity.DriverID = attachintent.InstanceOf(object, intent), object.Annotations[attachintent.DriverIDAnnotation]
 	}
 	if identity.ProviderID == "" && s.Node != nil {
 		identity.ProviderID = s.Node.Spec.ProviderID

@@ -39,7 +39,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=persistentvolumes/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/waiting"
@@ -25,6 +26,7 @@ import (
 type Reconciler struct {
 	client  client.Client
 	scope   reconciler.Scope
+	drivers drivers.Drivers
 	storage *opener.Opener
 	// Index has the volumes and the pending claims. SetupWithManager connects an informer that
 	// fills it.
@@ -50,6 +52,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	r := &Reconciler{
 		client:    deps.Client,
 		scope:     deps.Scope,
+		drivers:   drivers.New(deps.Client),
 		storage:   deps.Storage,
 		refresh:   refresh{clock: deps.Clock},
 		patience:  patience{clock: deps.Clock, lasts: deps.Patience},

@@ -16,7 +16,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/storageclass"
@@ -163,7 +162,8 @@ func (r *Reconciler) claimsOfClassesWith(ctx context.Context, name string) []rec
 	}
 	var requests []reconcile.Request
 	for i := range classes.Items {
-		if classes.Items[i].Parameters[stowagev1alpha1.BackendParameter] == name {
+		// The classes of a CSI driver that isn't one of Stowage's name the backend as provisioner.
+		if class := &classes.Items[i]; class.Parameters[stowagev1alpha1.BackendParameter] == name || class.Provisioner == name {
 			requests = append(requests, wake.Requests(r.pendingClaims(ctx, classes.Items[i].Name))...)
 		}
 	}
@@ -171,7 +171,8 @@ func (r *Reconciler) claimsOfClassesWith(ctx context.Context, name string) []rec
 }
 
 // claimsWaitingForNode wakes the claims that a new node may help. Those are claims that
-// wait for a consumer's node, and claims of Stowage's drivers: their storage may be on nodes.
+// wait for a consumer's node, and claims of drivers that Stowage serves: their storage may be on
+// nodes.
 func (r *Reconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) []reconcile.Request {
 	classes := &storagev1.StorageClassList{}
 	if err := r.client.List(ctx, classes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
@@ -179,7 +180,11 @@ func (r *Reconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) 
 	}
 	var requests []reconcile.Request
 	for i := range classes.Items {
-		if storageclass.WaitsForConsumer(&classes.Items[i]) || backend.IsOurs(classes.Items[i].Provisioner) {
+		served, err := r.drivers.Serves(ctx, classes.Items[i].Provisioner)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "finding out whether a driver is served", "driver", classes.Items[i].Provisioner)
+		}
+		if storageclass.WaitsForConsumer(&classes.Items[i]) || served || err != nil {
 			requests = append(requests, wake.Requests(r.pendingClaims(ctx, classes.Items[i].Name))...)
 		}
 	}

@@ -78,7 +78,7 @@ func (r classes) build(object *stowagev1alpha1.StorageBackend, name string) (*st
 	class := &storagev1.StorageClass{
 		ObjectMeta:        metav1.ObjectMeta{Name: name, Labels: map[string]string{stowagev1alpha1.BackendLabel: object.Name}},
 		Provisioner:       backend.DriverOf(object),
-		Parameters:        map[string]string{stowagev1alpha1.BackendParameter: object.Name},
+		Parameters:        parametersOf(object),
 		ReclaimPolicy:     &policy,
 		VolumeBindingMode: ptr.To(bindingModeOf(object)),
 		AllowedTopologies: backend.TopologiesOf(object),
@@ -88,6 +88,15 @@ func (r classes) build(object *stowagev1alpha1.StorageBackend, name string) (*st
 	}
 	setMutable(class, template)
 	return class, nil
+}
+
+// parametersOf returns the parameters of the class. A driver that isn't one of Stowage's gets all
+// parameters, and its provisioner alone names the backend.
+func parametersOf(object *stowagev1alpha1.StorageBackend) map[string]string {
+	if object.Spec.CSI != nil {
+		return nil
+	}
+	return map[string]string{stowagev1alpha1.BackendParameter: object.Name}
 }
 
 // sameImmutable compares the immutable fields of a class. They differ if the backend's zones

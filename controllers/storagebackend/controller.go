@@ -128,7 +128,13 @@ func (r *Reconciler) countVolumes(ctx context.Context, object *stowagev1alpha1.S
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: object.Name}); err != nil {
 		return fmt.Errorf("listing the volumes of StorageBackend %s: %w", object.Name, err)
 	}
-	object.Status.Volumes = ptr.To(int32(len(volumes.Items)))
+	count := int32(0)
+	for i := range volumes.Items {
+		if isIn(&volumes.Items[i], object) {
+			count++
+		}
+	}
+	object.Status.Volumes = ptr.To(count)
 	return nil
 }
 

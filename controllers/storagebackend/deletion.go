@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -38,7 +39,7 @@ func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBac
 	// The cache only saves live reads: a live read has to confirm that nothing needs the
 	// backend.
 	for _, reader := range []client.Reader{r.client, r.live} {
-		user, err := findUser(ctx, reader, object.Name)
+		user, err := findUser(ctx, reader, object)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -57,7 +58,8 @@ func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBac
 // findUser finds what still needs a backend, and returns advice about it. That is a volume, or
 // a claim for which the backend may have been called. It may also be a NodeVolume without
 // either, or an attachment of an existing disk.
-func findUser(ctx context.Context, reader client.Reader, name string) (string, error) {
+func findUser(ctx context.Context, reader client.Reader, object *stowagev1alpha1.StorageBackend) (string, error) {
+	name := object.Name
 	volumes, claims, records := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &stowagev1alpha1.NodeVolumeList{}
 	attachments := &storagev1.VolumeAttachmentList{}
 	for _, list := range []client.ObjectList{volumes, claims, records, attachments} {
@@ -66,7 +68,7 @@ func findUser(ctx context.Context, reader client.Reader, name string) (string, e
 		}
 	}
 	for i := range volumes.Items {
-		if slices.Contains(index.BackendOf(&volumes.Items[i]), name) {
+		if isIn(&volumes.Items[i], object) {
 			return adviceOnVolume(&volumes.Items[i]), nil
 		}
 	}
@@ -86,6 +88,12 @@ func findUser(ctx context.Context, reader client.Reader, name string) (string, e
 		}
 	}
 	return "", nil
+}
+
+// isIn reports whether a volume is in a backend. A backend of another kind may have the name of a
+// CSI driver that Stowage doesn't serve: that driver's volumes are not in it.
+func isIn(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) bool {
+	return slices.Contains(index.BackendOf(pv), object.Name) && (object.Spec.CSI != nil || backend.IsOurs(pv.Spec.CSI.Driver))
 }
 
 func adviceOnVolume(pv *corev1.PersistentVolume) string {

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -16,9 +18,11 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/volume"
+	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -27,14 +31,18 @@ type attacher struct {
 	client      client.Client
 	live        client.Reader
 	shared      liveread.Reads
+	drivers     drivers.Drivers
 	backends    backends
 	inTreeDisks inTreeDisks
 	report      *reporter
+	// clock and missing record when the machine of an attachment was first seen to be gone.
+	clock   clock.PassiveClock
+	missing *wake.Instants
 }
 
-func newAttacher(deps reconciler.Dependencies, backends backends, report *reporter) *attacher {
+func newAttacher(deps reconciler.Dependencies, backends backends, report *reporter, missing *wake.Instants) *attacher {
 	return &attacher{
-		client: deps.Client, live: deps.Live, shared: deps.Reads, backends: backends, report: report,
+		client: deps.Client, live: deps.Live, shared: deps.Reads, drivers: drivers.New(deps.Client), backends: backends, report: report, clock: deps.Clock, missing: missing,
 		inTreeDisks: inTreeDisks{client: deps.Client, live: deps.Live, shared: deps.Reads, backends: backends},
 	}
 }
@@ -50,8 +58,11 @@ func newAttacher(deps reconciler.Dependencies, backends backends, report *report
 // After a crash before the last write, the call is repeated. If the attachment was deleted
 // since, what may be attached is detached.
 func (r *attacher) attach(ctx context.Context, attachment *storagev1.VolumeAttachment) (ctrl.Result, error) {
+	attaches, err := r.drivers.Attaches(ctx, attachment.Spec.Attacher)
 	switch {
-	case !backend.NeedsAttach(attachment.Spec.Attacher):
+	case err != nil:
+		return ctrl.Result{}, err
+	case !attaches:
 		return ctrl.Result{}, r.report.setAttached(ctx, attachment, nil, nil)
 	case attachment.Annotations[stowagev1alpha1.StrayAnnotation] != "":
 		return ctrl.Result{}, r.delete(ctx, attachment)
@@ -59,7 +70,7 @@ func (r *attacher) attach(ctx context.Context, attachment *storagev1.VolumeAttac
 	a := &attaching{attachment: attachment}
 	for _, step := range []func(context.Context, *attaching) error{
 		r.getNode, r.ensureSameMachine, r.stopIfAttached, r.getVolume, r.getAttacher,
-		r.ensurePrepared, r.ensureVolumeKept, r.inTreeDisks.confirm, r.awaitOlder, r.callAttach,
+		r.getDriverID, r.ensurePrepared, r.ensureVolumeKept, r.inTreeDisks.confirm, r.awaitOlder, r.callAttach,
 	} {
 		switch err := step(ctx, a); {
 		case err != nil && !a.callFailed && backend.KindOf(err) == "":
@@ -92,6 +103,12 @@ func (r *attacher) getNode(ctx context.Context, a *attaching) error {
 		return backend.WrongNode.Errorf("there is no node %s: nothing is attached until it registers, or the attachment is deleted", name)
 	}
 	a.done = a.node == nil
+	if a.done {
+		// The deletion of the attachment goes by this time: see mayDetach.
+		r.missing.Since(string(a.attachment.UID), r.clock.Now())
+	} else {
+		r.missing.Forget(string(a.attachment.UID))
+	}
 	return nil
 }
 
@@ -193,7 +210,12 @@ func (r *attacher) getAttacher(ctx context.Context, a *attaching) error {
 // record is enough for the detach.
 func (r *attacher) ensurePrepared(ctx context.Context, a *attaching) error {
 	before := a.attachment.DeepCopy()
-	if !attachintent.Prepare(a.attachment, a.volume, a.node) {
+	changed := attachintent.Prepare(a.attachment, a.volume, a.node)
+	if a.driverID != "" && a.attachment.Annotations[attachintent.DriverIDAnnotation] != a.driverID {
+		metav1.SetMetaDataAnnotation(&a.attachment.ObjectMeta, attachintent.DriverIDAnnotation, a.driverID)
+		changed = true
+	}
+	if !changed {
 		return nil
 	}
 	err := r.client.Patch(ctx, a.attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -249,7 +271,8 @@ func (r *attacher) callAttach(ctx context.Context, a *attaching) error {
 	}
 	attached, err := a.attacher.Attach(ctx, backend.AttachRequest{
 		ID:       a.volume.Spec.CSI.VolumeHandle,
-		Node:     backend.NodeIdentity{Name: a.node.Name, ProviderID: a.node.Spec.ProviderID},
+		Volume:   a.pv,
+		Node:     backend.NodeIdentity{Name: a.node.Name, ProviderID: a.node.Spec.ProviderID, DriverID: a.driverID},
 		ReadOnly: volume.IsReadOnly(a.volume),
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package volumeattachment
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,6 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/volume"
@@ -83,7 +85,7 @@ func VerifiedIntent(attachment *storagev1.VolumeAttachment, pv *corev1.Persisten
 		return nil, backend.Invalid.Errorf("the volume object is gone, or is none of this driver, and nothing records which disk is attached: detach it by hand, "+
 			"and take the finalizer %s off this VolumeAttachment", attachintent.Finalizer(attachment.Spec.Attacher))
 	}
-	ofVolume := &attachintent.Intent{Backend: pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], Volume: pv.Spec.CSI.VolumeHandle}
+	ofVolume := &attachintent.Intent{Backend: strings.Join(index.BackendOf(pv), ""), Volume: pv.Spec.CSI.VolumeHandle}
 	if intent != nil {
 		ofVolume.Instance = intent.Instance
 	}

@@ -1,5 +1,5 @@
-// Package volumeattachment is the reconciler of VolumeAttachments of Stowage's drivers. It
-// attaches and detaches through backends. It also compares what backends report as attached
+// Package volumeattachment is the reconciler of VolumeAttachments of the drivers that Stowage
+// serves. It attaches and detaches through backends. It also compares what backends report as attached
 // with what is recorded (Comparer).
 //
 // It writes attachments and their status. It records the backend, the volume and the machine
@@ -25,7 +25,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
-	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
@@ -34,12 +34,13 @@ import (
 // attachmentWorkers is the number of concurrent reconciles.
 const attachmentWorkers = 128
 
-// Reconciler carries out the VolumeAttachments of Stowage's drivers, in both scopes. It
+// Reconciler carries out the VolumeAttachments of the drivers that Stowage serves, in both scopes. It
 // attaches volumes to nodes and, once the node has released them, detaches them. The node
 // reconciler, or kube-controller-manager, decides what is attached where: it creates and
 // deletes the attachments.
 type Reconciler struct {
 	client   client.Client
+	drivers  drivers.Drivers
 	attacher *attacher
 	detacher *detacher
 	report   *reporter
@@ -48,11 +49,11 @@ type Reconciler struct {
 
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
-	report, waking := newReporter(deps), &wake.Source{}
+	report, waking, missing := newReporter(deps), &wake.Source{}, &wake.Instants{}
 	backends := backends{client: deps.Client, storage: deps.Storage, waking: waking}
 	return &Reconciler{
-		client: deps.Client, report: report, waking: waking,
-		attacher: newAttacher(deps, backends, report), detacher: newDetacher(deps, backends, report),
+		client: deps.Client, drivers: drivers.New(deps.Client), report: report, waking: waking,
+		attacher: newAttacher(deps, backends, report, missing), detacher: newDetacher(deps, backends, report, missing),
 	}
 }
 
@@ -72,8 +73,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !backend.IsOurs(attachment.Spec.Attacher) {
-		return ctrl.Result{}, nil
+	if served, err := r.drivers.Serves(ctx, attachment.Spec.Attacher); !served || err != nil {
+		return ctrl.Result{}, err
 	}
 	execute := r.attacher.attach
 	if !attachment.DeletionTimestamp.IsZero() {
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // SetupWithManager watches attachments and what they wait for.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	watches := watches{r.client}
+	watches := watches{r.client, r.drivers}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumeattachment").
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(ExceptOwnErrors)).

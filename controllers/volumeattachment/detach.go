@@ -15,9 +15,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -25,15 +27,16 @@ import (
 type detacher struct {
 	client   client.Client
 	live     client.Reader
+	drivers  drivers.Drivers
 	backends backends
 	releases releases
 	report   *reporter
 }
 
-func newDetacher(deps reconciler.Dependencies, backends backends, report *reporter) *detacher {
+func newDetacher(deps reconciler.Dependencies, backends backends, report *reporter, missing *wake.Instants) *detacher {
 	return &detacher{
-		client: deps.Client, live: deps.Live, backends: backends, report: report,
-		releases: releases{client: deps.Client, live: deps.Live, shared: deps.Reads, clock: deps.Clock},
+		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), backends: backends, report: report,
+		releases: releases{client: deps.Client, live: deps.Live, shared: deps.Reads, clock: deps.Clock, missing: missing},
 	}
 }
 
@@ -48,10 +51,13 @@ func (r *detacher) detach(ctx context.Context, cached *storagev1.VolumeAttachmen
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cached), attachment); err != nil {
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading attachment %s", cached.Name)
 	}
+	attaches, err := r.drivers.Attaches(ctx, attachment.Spec.Attacher)
 	switch {
+	case err != nil:
+		return ctrl.Result{}, err
 	case attachment.UID != cached.UID || !controllerutil.ContainsFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher)):
 		return ctrl.Result{}, nil
-	case !backend.NeedsAttach(attachment.Spec.Attacher):
+	case !attaches:
 		return ctrl.Result{}, r.removeFinalizer(ctx, &detaching{attachment: attachment})
 	}
 	return r.detachIfSafe(ctx, &detaching{attachment: attachment})
@@ -89,7 +95,10 @@ func (r *detacher) findAttached(ctx context.Context, d *detaching) error {
 		return err
 	}
 	d.volume = intent.Volume
-	d.from = backend.NodeIdentity{Name: d.attachment.Spec.NodeName, ProviderID: attachintent.InstanceOf(d.attachment, intent)}
+	d.from = attachintent.MachineOf(d.attachment, intent)
+	if err := r.findDriverID(ctx, d); err != nil {
+		return err
+	}
 	d.opened, err = r.backends.get(ctx, d.attachment, intent.Backend)
 	return err
 }
@@ -147,6 +156,7 @@ func (r *detacher) removeFinalizer(ctx context.Context, d *detaching) error {
 	if err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of attachment %s", attachment.Name)
 	}
+	r.releases.missing.Forget(string(attachment.UID))
 	effect.Log(ctx, effect.Detached, before.DeletionTimestamp.Time, before, d.pv)
 	return nil
 }

@@ -27,6 +27,8 @@ type attaching struct {
 	volume   *corev1.PersistentVolume
 	node     *corev1.Node
 	attacher backend.Attacher
+	// driverID is the id that the CSI driver gave the node. Stowage's own drivers have none.
+	driverID string
 	// callFailed is true if the backend's call returned an error.
 	callFailed bool
 	// done is true if nothing is left to do in this pass.

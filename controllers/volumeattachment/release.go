@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/volume"
+	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 // detaching is the state of one detach.
@@ -37,6 +38,9 @@ type releases struct {
 	live   client.Reader
 	shared liveread.Reads
 	clock  clock.PassiveClock
+	// missing is when the machine of an attachment was first seen to be gone, or to be another, by
+	// the attachment's UID.
+	missing *wake.Instants
 }
 
 // released allows a detach because the node has released the volume.
@@ -55,7 +59,9 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 		node = nil
 	}
 	now := r.clock.Now()
+	condition := attach.ConditionOf(node)
 	if node != nil {
+		r.missing.Forget(string(d.attachment.UID))
 		if d.from.ProviderID == "" {
 			d.from.ProviderID = node.Spec.ProviderID
 		}
@@ -70,13 +76,20 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 			return released, err
 		}
 	}
-	condition := attach.ConditionOf(node)
+	policy := attach.PolicyOf(d.opened.object.Spec.Attachment)
+	if d.opened.object.Spec.CSI != nil {
+		// No cloud can be queried about the machine.
+		policy.MissingCounts = true
+	}
+	if node == nil && policy.MissingCounts {
+		condition.MissingSince = r.missing.Since(string(d.attachment.UID), now)
+	}
 	if !condition.Ready {
 		if condition.Machine, err = backend.Observe(ctx, d.opened.storage, d.from); err != nil {
 			return attach.Force{}, err
 		}
 	}
-	may := attach.MayForce(condition, attach.PolicyOf(d.opened.object.Spec.Attachment), now)
+	may := attach.MayForce(condition, policy, now)
 	if !may.Allowed && may.After == 0 {
 		// A change of the volume's pods triggers no reconcile.
 		may.After = retryRefused

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -43,14 +43,16 @@ var onlyNewStates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return before.Status.Phase != after.Status.Phase || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }}
 
-// isUnsettled reports whether an attachment waits for something: it is ours, and must be
-// attached or detached.
+// isUnsettled reports whether an attachment waits for something: it must be attached or detached.
 func isUnsettled(attachment *storagev1.VolumeAttachment) bool {
-	return backend.IsOurs(attachment.Spec.Attacher) && (!attachment.DeletionTimestamp.IsZero() || !attachment.Status.Attached)
+	return !attachment.DeletionTimestamp.IsZero() || !attachment.Status.Attached
 }
 
 // watches finds the attachments that a change wakes.
-type watches struct{ client client.Reader }
+type watches struct {
+	client  client.Reader
+	drivers drivers.Drivers
+}
 
 // othersOfVolume wakes the attachments of the same storage as a deleted one.
 func (w watches) othersOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
@@ -91,7 +93,15 @@ func (w watches) ours(ctx context.Context, is func(*storagev1.VolumeAttachment) 
 	}
 	var requests []reconcile.Request
 	for i := range attachments.Items {
-		if attachment := &attachments.Items[i]; backend.NeedsAttach(attachment.Spec.Attacher) && is(attachment) {
+		attachment := &attachments.Items[i]
+		if !is(attachment) {
+			continue
+		}
+		attaches, err := w.drivers.Attaches(ctx, attachment.Spec.Attacher)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "finding out whether a driver is served", "driver", attachment.Spec.Attacher)
+		}
+		if attaches || err != nil {
 			requests = append(requests, wake.Request(attachment))
 		}
 	}

@@ -50,7 +50,7 @@ type Policy struct {
 	// After is how long a node must have been not Ready.
 	After time.Duration
 	// MissingCounts is true if a missing Node object is like one that is not Ready. It is for
-	// foreign drivers: their cloud cannot be queried. For our own drivers the cloud decides.
+	// all drivers but Stowage's own: their cloud cannot be queried. For our own the cloud decides.
 	MissingCounts bool
 }
 

@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -34,10 +35,15 @@ func Finalizer(driver string) string {
 	return "external-attacher/" + strings.ReplaceAll(driver, ".", "-")
 }
 
-// Prepare sets what an attachment of one of our drivers needs before the attach, and reports
-// whether it changed anything. Calling it before the create saves a write.
+// DriverIDAnnotation of a VolumeAttachment is the id that the CSI driver gave the node, where the
+// driver isn't one of Stowage's. Kubernetes' external-attacher keeps it there, too.
+const DriverIDAnnotation = "csi.alpha.kubernetes.io/node-id"
+
+// Prepare sets what an attachment needs before the attach, and reports whether it changed
+// anything. Its driver is one that Stowage serves, with volumes that are attached. Calling it
+// before the create saves a write.
 func Prepare(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, node *corev1.Node) bool {
-	if !backend.NeedsAttach(attachment.Spec.Attacher) || pv.Spec.CSI == nil {
+	if pv.Spec.CSI == nil {
 		return false
 	}
 	changed := controllerutil.AddFinalizer(attachment, Finalizer(attachment.Spec.Attacher))
@@ -45,7 +51,7 @@ func Prepare(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume
 		return nameInstance(attachment, node) || changed
 	}
 	annotation, err := json.Marshal(Intent{
-		Backend:  pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute],
+		Backend:  strings.Join(index.BackendOf(pv), ""),
 		Volume:   pv.Spec.CSI.VolumeHandle,
 		Instance: node.Spec.ProviderID,
 	})
@@ -88,10 +94,22 @@ func Of(attachment *storagev1.VolumeAttachment) (*Intent, error) {
 // Handle returns the driver and handle of the attached volume, in the format of HandleOf.
 func (i *Intent) Handle(driver string) string { return volume.Key(driver, i.Volume) }
 
-// InstanceOf returns the provider's id of an attachment's machine, or "" if unknown.
+// InstanceOf returns the provider's id of an attachment's machine, or "" if unknown. The metadata
+// of a driver that isn't one of Stowage's are its own, and name no machine.
 func InstanceOf(attachment *storagev1.VolumeAttachment, intent *Intent) string {
-	if instance := attachment.Status.AttachmentMetadata[backend.InstanceMetadata]; instance != "" || intent == nil {
+	instance := ""
+	if backend.IsOurs(attachment.Spec.Attacher) {
+		instance = attachment.Status.AttachmentMetadata[backend.InstanceMetadata]
+	}
+	if instance != "" || intent == nil {
 		return instance
 	}
 	return intent.Instance
+}
+
+// MachineOf returns the identity of an attachment's machine, as far as the attachment has it.
+func MachineOf(attachment *storagev1.VolumeAttachment, intent *Intent) backend.NodeIdentity {
+	return backend.NodeIdentity{
+		Name: attachment.Spec.NodeName, ProviderID: InstanceOf(attachment, intent), DriverID: attachment.Annotations[DriverIDAnnotation],
+	}
 }

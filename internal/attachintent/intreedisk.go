@@ -41,8 +41,3 @@ func AttacherOf(opened backend.Backend, name string) (backend.Attacher, error) {
 	}
 	return attacher, nil
 }
-
-// NeedsAttach reports whether a driver of Stowage attaches a volume to nodes.
-func NeedsAttach(pv *corev1.PersistentVolume) bool {
-	return pv.Spec.CSI != nil && backend.NeedsAttach(pv.Spec.CSI.Driver)
-}

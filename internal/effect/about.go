@@ -77,7 +77,7 @@ func ofVolume(pv *corev1.PersistentVolume) subject {
 		about.claim = named(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
 	}
 	if pv.Spec.CSI != nil {
-		about.backend = pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute]
+		about.backend = cmp.Or(pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], pv.Labels[stowagev1alpha1.BackendLabel])
 	}
 	return about
 }

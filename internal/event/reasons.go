@@ -101,6 +101,9 @@ const (
 	AuditFailed = "AuditFailed"
 	// StorageClassRemoved: the spec requests another StorageClass, or none.
 	StorageClassRemoved = "StorageClassRemoved"
+	// StorageClassInUse: a deleted StorageClass waits for a claim for which its CSI driver may
+	// have made a volume.
+	StorageClassInUse = "StorageClassInUse"
 	// AttachmentCheckFailed: the backend couldn't list what is attached.
 	AttachmentCheckFailed = "AttachmentCheckFailed"
 	// StrayAttachment: a disk of this cluster is attached to a machine, and no

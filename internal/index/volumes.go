@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -26,9 +27,15 @@ func ClaimRefOf(pv *corev1.PersistentVolume) []string {
 	return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}
 }
 
-// BackendOf returns the name of a volume's StorageBackend.
+// BackendOf returns the name of a volume's StorageBackend. That of a driver that isn't one of
+// Stowage's has the driver's name, and exists only if it is served.
 func BackendOf(pv *corev1.PersistentVolume) []string {
-	if pv.Spec.CSI == nil || pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] == "" {
+	switch {
+	case pv.Spec.CSI == nil:
+		return nil
+	case !backend.IsOurs(pv.Spec.CSI.Driver):
+		return []string{pv.Spec.CSI.Driver}
+	case pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] == "":
 		return nil
 	}
 	return []string{pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute]}

@@ -59,11 +59,28 @@ func attemptIn(id string, claim types.UID) int {
 	return attempt
 }
 
-// Here reports whether one of Stowage's drivers provisioned a volume.
+// Here reports whether Stowage provisioned a volume. One of another driver has the label with
+// which Stowage creates it. A volume that the driver's own provisioner made has none.
 func Here(pv *corev1.PersistentVolume) bool {
 	driver := pv.Annotations[volume.AnnDynamicallyProvisioned]
-	return driver != "" && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver &&
-		pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] != ""
+	switch {
+	case driver == "" || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != driver:
+		return false
+	case backend.IsOurs(driver):
+		return pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] != ""
+	default:
+		return pv.Labels[stowagev1alpha1.BackendLabel] == driver
+	}
+}
+
+// ReclaimFinalizer returns the finalizer that keeps a volume object of a driver until its storage
+// is gone. For a driver that isn't one of Stowage's it is that of external-provisioner, which
+// Stowage stands in for: either can take over from the other.
+func ReclaimFinalizer(driver string) string {
+	if backend.IsOurs(driver) {
+		return stowagev1alpha1.ReclaimFinalizer
+	}
+	return volume.PVDeletionProtectionFinalizer
 }
 
 // MadeFor reports whether a provisioner, ours or a foreign one, made a volume for a claim. If

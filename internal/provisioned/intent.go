@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -21,6 +22,10 @@ type Intent struct {
 	// chooses the same in a repeat, even if the class was deleted or recreated since.
 	Topologies []corev1.TopologySelectorTerm `json:"topologies,omitempty"`
 	Attempt    int                           `json:"attempt"`
+	// Class is the StorageClass whose parameters the call has, and MountOptions are the class's.
+	// Only a backend of kind csi needs them: it finds what was made by a repeat of the call.
+	Class        *Class   `json:"class,omitempty"`
+	MountOptions []string `json:"mountOptions,omitempty"`
 	// Undoing means that provisioning is being undone: the storage is removed, and Provision,
 	// which would create it again, is not repeated.
 	Undoing bool `json:"undoing,omitempty"`
@@ -28,6 +33,13 @@ type Intent struct {
 	// is left of the attempt, the scheduler chooses another node.
 	Leaving string `json:"leaving,omitempty"`
 	Because string `json:"because,omitempty"`
+}
+
+// Class identifies a StorageClass. Its parameters are immutable, and one that is created again
+// under the name has another UID.
+type Class struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
 }
 
 // IntentOf reads the annotation.

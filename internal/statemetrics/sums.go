@@ -14,6 +14,8 @@ import (
 
 // sums are what one scrape found.
 type sums struct {
+	// csi are the drivers with a StorageBackend of kind csi.
+	csi      map[string]bool
 	volumes  map[volumesOf]int
 	backends map[string]*backendSums
 }
@@ -31,16 +33,19 @@ type backendSums struct {
 	first                time.Time
 }
 
-// sum counts volumes of Stowage's drivers. A volume may name a backend that doesn't exist: people
+// sum counts volumes of the drivers that Stowage serves. A volume may name a backend that doesn't exist: people
 // and restores make volumes, too. It is counted, but the name makes no metric of a backend.
 func (c *Collector) sum(volumes []corev1.PersistentVolume, backends []stowagev1alpha1.StorageBackend) sums {
-	found := sums{volumes: map[volumesOf]int{}, backends: map[string]*backendSums{}}
+	found := sums{csi: map[string]bool{}, volumes: map[volumesOf]int{}, backends: map[string]*backendSums{}}
 	for i := range backends {
 		of := &backendSums{}
 		if meta.IsStatusConditionTrue(backends[i].Status.Conditions, stowagev1alpha1.ReadyCondition) {
 			of.ready = 1
 		}
 		found.backends[backends[i].Name] = of
+		if csi := backends[i].Spec.CSI; csi != nil {
+			found.csi[csi.Driver] = true
+		}
 	}
 	for i := range volumes {
 		c.add(&found, &volumes[i])
@@ -50,7 +55,7 @@ func (c *Collector) sum(volumes []corev1.PersistentVolume, backends []stowagev1a
 
 func (c *Collector) add(found *sums, pv *corev1.PersistentVolume) {
 	names := index.BackendOf(pv)
-	if len(names) == 0 || !backend.IsOurs(pv.Spec.CSI.Driver) {
+	if len(names) == 0 || !backend.IsOurs(pv.Spec.CSI.Driver) && !found.csi[pv.Spec.CSI.Driver] {
 		return
 	}
 	of, known := found.backends[names[0]]

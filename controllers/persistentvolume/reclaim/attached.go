@@ -22,25 +22,27 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// attacherFinalizerOf returns the finalizer of a PersistentVolume of a driver of ours, or of
-// an existing disk, while it may be attached; "" for all others.
-func attacherFinalizerOf(pv *corev1.PersistentVolume) string {
-	switch {
-	case attachintent.NeedsAttach(pv):
-		return attachintent.Finalizer(pv.Spec.CSI.Driver)
-	case attach.IsInTreeDisk(pv):
-		return attachintent.Finalizer(stowagev1alpha1.GCEDriver)
-	default:
-		return ""
+// attacherFinalizerOf returns the finalizer of a PersistentVolume of a driver that is served, or
+// of an existing disk, while it may be attached; "" for all others.
+func (r *Reclaimer) attacherFinalizerOf(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
+	if attach.IsInTreeDisk(pv) {
+		return attachintent.Finalizer(stowagev1alpha1.GCEDriver), nil
 	}
+	if attaches, err := r.drivers.AttachesVolume(ctx, pv); !attaches || err != nil {
+		return "", err
+	}
+	return attachintent.Finalizer(pv.Spec.CSI.Driver), nil
 }
 
 // RemoveAttachFinalizer removes the finalizer of a deleted volume without attachments. Until
 // then the object is the record of what is attached.
 func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	finalizer := attacherFinalizerOf(pv)
-	if pv.DeletionTimestamp.IsZero() || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
+	if pv.DeletionTimestamp.IsZero() {
 		return false, ctrl.Result{}, nil
+	}
+	finalizer, err := r.attacherFinalizerOf(ctx, pv)
+	if err != nil || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
+		return false, ctrl.Result{}, err
 	}
 	if cached, err := r.cachedAttachments(ctx, pv); err != nil || len(cached) > 0 {
 		return false, ctrl.Result{}, err
@@ -57,8 +59,8 @@ func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.Persis
 
 // detached returns an error of kind InProgress while a volume has an attachment.
 func (r *Reclaimer) detached(ctx context.Context, pv *corev1.PersistentVolume) error {
-	if !attachintent.NeedsAttach(pv) {
-		return nil
+	if attaches, err := r.drivers.AttachesVolume(ctx, pv); !attaches || err != nil {
+		return err
 	}
 	cached, err := r.cachedAttachments(ctx, pv)
 	if err != nil || len(cached) == 0 {
@@ -78,8 +80,8 @@ func (r *Reclaimer) cachedAttachments(ctx context.Context, pv *corev1.Persistent
 // detachedLive checks attachments and nodes, live. A node may use a volume although its
 // attachment is gone, because a person may have removed the finalizer.
 func (r *Reclaimer) detachedLive(ctx context.Context, pv *corev1.PersistentVolume) error {
-	if !attachintent.NeedsAttach(pv) {
-		return nil
+	if attaches, err := r.drivers.AttachesVolume(ctx, pv); !attaches || err != nil {
+		return err
 	}
 	all, err := r.shared.Attachments.Get(ctx, struct{}{})
 	if err != nil {

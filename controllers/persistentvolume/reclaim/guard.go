@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -35,18 +36,41 @@ func reclaimable(pv *corev1.PersistentVolume) bool {
 }
 
 // deletedElsewhere reports whether another program deletes the storage of a volume that no
-// driver of Stowage made. That is the provisioner that made it or, for a static volume, the
+// driver made which Stowage serves. That is the provisioner that made it or, for a static volume, the
 // provisioner of its CSI driver. They do so only while the volume is Released.
-func deletedElsewhere(pv *corev1.PersistentVolume) bool {
+func (r *Reclaimer) deletedElsewhere(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
 	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	switch {
 	case migration.IsInTree(provisioner):
-		return migration.DriverOf(provisioner) != ""
+		return migration.DriverOf(provisioner) != "", nil
 	case provisioner != "":
-		return true
+		return true, nil
 	default:
-		return pv.Spec.CSI != nil && !backend.IsOurs(pv.Spec.CSI.Driver)
+		served, err := r.drivers.ServesVolume(ctx, pv)
+		return pv.Spec.CSI != nil && !served, err
 	}
+}
+
+// keeps reports whether a volume has the finalizer by which Stowage keeps it until its storage is
+// gone. That of external-provisioner counts on volumes that a driver made which Stowage serves:
+// on others it is another program's.
+func (r *Reclaimer) keeps(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	switch finalizer := reclaimFinalizerOf(pv); {
+	case !controllerutil.ContainsFinalizer(pv, finalizer):
+		return false, nil
+	case finalizer == stowagev1alpha1.ReclaimFinalizer:
+		return true, nil
+	default:
+		return r.drivers.MadeVolume(ctx, pv)
+	}
+}
+
+// reclaimFinalizerOf returns the finalizer that keeps a volume until its storage is gone.
+func reclaimFinalizerOf(pv *corev1.PersistentVolume) string {
+	if pv.Spec.CSI == nil || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		return stowagev1alpha1.ReclaimFinalizer
+	}
+	return provisioned.ReclaimFinalizer(pv.Spec.CSI.Driver)
 }
 
 // unused returns an error if a volume's storage must not be removed yet, because another

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
@@ -35,9 +34,11 @@ func (r *Reclaimer) EnsureProtected(ctx context.Context, pv *corev1.PersistentVo
 // person removed the claimRef, the bound claim is about to tie the volume again. For a volume
 // that is yet to be reclaimed, the last write removes both finalizers.
 func (r *Reclaimer) RemoveProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) ||
-		!slices.ContainsFunc(pv.Finalizers, isProtection) {
+	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || !slices.ContainsFunc(pv.Finalizers, isProtection) {
 		return false, ctrl.Result{}, nil
+	}
+	if kept, err := r.keeps(ctx, pv); kept || err != nil {
+		return false, ctrl.Result{}, err
 	}
 	if !uses.WasClaimed(pv) {
 		used, err := uses.UsedByClaim(ctx, r.client, pv, client.MatchingFields{index.ClaimsByVolume: pv.Name})
@@ -64,15 +65,18 @@ func isProtection(finalizer string) bool {
 	return finalizer == uses.VolumeProtection || finalizer == volume.PVDeletionInTreeProtectionFinalizer
 }
 
-// EnsureReclaimable adds the finalizer to a volume that one of Stowage's drivers made and that
-// lost it, as in a restored backup. Without it nothing would remove its storage.
+// EnsureReclaimable adds the finalizer to a volume that a driver made which Stowage serves, and
+// that lost it, as in a restored backup. Without it nothing would remove its storage.
 func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if !pv.DeletionTimestamp.IsZero() || !provisioned.Here(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
-		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+	if !pv.DeletionTimestamp.IsZero() || pv.Spec.CSI == nil || controllerutil.ContainsFinalizer(pv, reclaimFinalizerOf(pv)) ||
+		backend.IsOurs(pv.Spec.CSI.Driver) && !provisioned.Here(pv) {
 		return false, ctrl.Result{}, nil
 	}
+	if made, err := r.drivers.MadeVolume(ctx, pv); !made || err != nil {
+		return false, ctrl.Result{}, err
+	}
 	before := pv.DeepCopy()
-	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+	controllerutil.AddFinalizer(pv, reclaimFinalizerOf(pv))
 	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "keeping")
 }
 
@@ -80,7 +84,7 @@ func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.Persistent
 // with it: the last write.
 func (r *Reclaimer) release(ctx context.Context, pv *corev1.PersistentVolume) error {
 	before := pv.DeepCopy()
-	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+	if !controllerutil.RemoveFinalizer(pv, reclaimFinalizerOf(pv)) {
 		return nil
 	}
 	if r.scope == reconciler.ClusterScope && pv.Status.Phase != corev1.VolumeBound {

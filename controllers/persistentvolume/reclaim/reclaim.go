@@ -13,7 +13,6 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -37,7 +36,10 @@ import (
 //	remove the storage
 //	remove the finalizer
 func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+	if kept, err := r.keeps(ctx, pv); !kept || err != nil {
+		if err != nil {
+			return true, ctrl.Result{}, err
+		}
 		result, err := r.reclaimForeign(ctx, pv)
 		return true, result, err
 	}
@@ -114,12 +116,20 @@ func (r *Reclaimer) backendFor(ctx context.Context, pv *corev1.PersistentVolume)
 	if len(names) == 0 {
 		return nil, nil, backend.Invalid.Errorf("the volume names no StorageBackend")
 	}
+	if !backend.IsOurs(pv.Spec.CSI.Driver) && pv.Annotations[volume.AnnDynamicallyProvisioned] != pv.Spec.CSI.Driver {
+		return nil, nil, backend.Invalid.Errorf("the annotation %s doesn't say that driver %s made the volume, and storage that people made is never removed: "+
+			"set the volume's policy to Retain", volume.AnnDynamicallyProvisioned, pv.Spec.CSI.Driver)
+	}
 	object := &stowagev1alpha1.StorageBackend{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: names[0]}, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil, fmt.Errorf("StorageBackend %s is gone: create it again, or set the volume's policy to Retain", names[0])
 		}
 		return nil, nil, fmt.Errorf("reading StorageBackend %s: %w", names[0], err)
+	}
+	if backend.DriverOf(object) != pv.Spec.CSI.Driver {
+		return nil, nil, backend.Invalid.Errorf("StorageBackend %s has volumes of driver %s, and the volume is one of %s",
+			object.Name, backend.DriverOf(object), pv.Spec.CSI.Driver)
 	}
 	opened, err := r.open(pv, object)
 	return object, opened, err
@@ -141,7 +151,7 @@ func (r *Reclaimer) failDelete(pv *corev1.PersistentVolume, err error) error {
 	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
 }
 
-// reclaimForeign reclaims released volumes that no driver of Stowage made. It recycles those
+// reclaimForeign reclaims released volumes that Stowage doesn't keep. It recycles those
 // of policy Recycle, if possible. Their own provisioner, or a person, deletes the others.
 func (r *Reclaimer) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	if r.scope == reconciler.ClassesScope || !pv.DeletionTimestamp.IsZero() || pv.Status.Phase != corev1.VolumeReleased {
@@ -151,7 +161,10 @@ func (r *Reclaimer) reclaimForeign(ctx context.Context, pv *corev1.PersistentVol
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
 	case policy == corev1.PersistentVolumeReclaimRecycle && provisioner == "":
 		return r.recycler.Recycle(ctx, pv)
-	case policy == corev1.PersistentVolumeReclaimDelete && !deletedElsewhere(pv):
+	case policy == corev1.PersistentVolumeReclaimDelete:
+		if elsewhere, err := r.deletedElsewhere(ctx, pv); elsewhere || err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrl.Result{}, r.failForeignDelete(ctx, pv, provisioner)
 	default:
 		return ctrl.Result{}, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolume/recycle"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/liveread"
 )
@@ -22,6 +23,7 @@ type Reclaimer struct {
 	client   client.Client
 	live     client.Reader
 	shared   liveread.Reads
+	drivers  drivers.Drivers
 	scope    reconciler.Scope
 	open     Open
 	recycler *recycle.Recycler
@@ -33,7 +35,7 @@ type Reclaimer struct {
 // New makes a reclaimer.
 func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, recorded *event.Last) *Reclaimer {
 	return &Reclaimer{
-		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, open: open, recycler: recycler,
+		client: deps.Client, live: deps.Live, shared: deps.Reads, drivers: drivers.New(deps.Client), scope: deps.Scope, open: open, recycler: recycler,
 		clock: deps.Clock, events: deps.Events, recorded: recorded,
 	}
 }

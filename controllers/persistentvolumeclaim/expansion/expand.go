@@ -42,7 +42,12 @@ func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, e
 		return nil, err
 	case !requestsMore(claim):
 		return nil, r.forgetEarlierSize(ctx, claim, pv)
-	case !isServed(pv):
+	}
+	served, err := r.isServed(ctx, pv)
+	switch {
+	case err != nil:
+		return nil, err
+	case !served:
 		return r.leaveToExpander(ctx, claim, pv)
 	case !mayExpand(claim):
 		return nil, nil
@@ -50,8 +55,11 @@ func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, e
 	// The check above only saves live reads: a live read decides which claim has the volume.
 	current := &corev1.PersistentVolume{}
 	err = r.live.Get(ctx, client.ObjectKeyFromObject(pv), current)
-	if err != nil || !binder.TiedTo(current, claim) || !isServed(current) {
+	if err != nil || !binder.TiedTo(current, claim) {
 		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	if served, err = r.isServed(ctx, current); !served || err != nil {
+		return nil, err
 	}
 	return r.expandVolume(ctx, claim, current)
 }
@@ -152,6 +160,9 @@ func (r *Expander) cachedVolume(ctx context.Context, scope *step.Scope) (*corev1
 }
 
 // isServed reports whether a volume is in a StorageBackend.
-func isServed(pv *corev1.PersistentVolume) bool {
-	return len(index.BackendOf(pv)) > 0 && backend.IsOurs(pv.Spec.CSI.Driver)
+func (r *Expander) isServed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	if len(index.BackendOf(pv)) == 0 {
+		return false, nil
+	}
+	return r.drivers.ServesVolume(ctx, pv)
 }

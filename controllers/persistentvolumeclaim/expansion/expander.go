@@ -6,18 +6,20 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/drivers"
 )
 
 // Expander grows the volumes of bound claims.
 type Expander struct {
-	client client.Client
-	live   client.Reader
-	scope  reconciler.Scope
-	open   step.Open
-	events events.EventRecorder
+	client  client.Client
+	live    client.Reader
+	drivers drivers.Drivers
+	scope   reconciler.Scope
+	open    step.Open
+	events  events.EventRecorder
 }
 
 // New makes an expander.
 func New(deps reconciler.Dependencies, open step.Open) *Expander {
-	return &Expander{client: deps.Client, live: deps.Live, scope: deps.Scope, open: open, events: deps.Events}
+	return &Expander{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), scope: deps.Scope, open: open, events: deps.Events}
 }

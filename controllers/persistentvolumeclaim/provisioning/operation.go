@@ -47,9 +47,14 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	before := claim.DeepCopy()
-	text, err := json.Marshal(provisioned.Intent{
+	operation := provisioned.Intent{
 		Backend: object.Name, Node: NameOf(scope.Request.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
-	})
+	}
+	if object.Spec.CSI != nil {
+		class := classOf(scope.Class)
+		operation.Class, operation.MountOptions = &class, scope.Class.MountOptions
+	}
+	text, err := json.Marshal(operation)
 	if err != nil {
 		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -97,7 +102,11 @@ func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeCl
 		return waitForCleanup(fmt.Errorf("reading StorageBackend %q: %w", name, err)), nil
 	}
 	opened, err := r.open(claim, object)
-	if err == nil {
+	switch {
+	case err != nil:
+	case object.Spec.CSI != nil:
+		err = r.undoByRepeat(ctx, claim, object, opened)
+	default:
 		err = r.deleteUnrecorded(ctx, claim, opened)
 	}
 	if err != nil {
@@ -133,6 +142,16 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 	case !current:
 		return backend.InProgress.Errorf("the claim has changed: it is read again")
 	}
+	_, err = opened.Provision(ctx, r.requestOf(ctx, claim, operation))
+	// Unavailable is only about the repeat: the call before it may still take effect.
+	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err) || errors.Is(err, backend.Unavailable)) {
+		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
+	}
+	return nil
+}
+
+// requestOf returns the request of a pending operation, for a volume that is not wanted any more.
+func (r *Provisioner) requestOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent) backend.Request {
 	request := RequestFrom(claim)
 	request.Unwanted, request.Topologies = true, operation.Topologies
 	if operation.Node != "" {
@@ -141,12 +160,7 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 			request.Node = node
 		}
 	}
-	_, err = opened.Provision(ctx, request)
-	// Unavailable is only about the repeat: the call before it may still take effect.
-	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err) || errors.Is(err, backend.Unavailable)) {
-		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
-	}
-	return nil
+	return request
 }
 
 // writeOperation updates the annotation of a claim with a pending operation, if it differs.
@@ -183,7 +197,10 @@ func (r *Provisioner) backendOfOperation(ctx context.Context, claim *corev1.Pers
 	if missing := r.client.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class); missing != nil {
 		return "", errors.Join(err, missing)
 	}
-	return class.Parameters[stowagev1alpha1.BackendParameter], nil
+	if backend.IsOurs(class.Provisioner) {
+		return class.Parameters[stowagev1alpha1.BackendParameter], nil
+	}
+	return class.Provisioner, nil
 }
 
 // RemoveFinalizers releases the claim, or ends its pending operation. It is the last write.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,11 +28,11 @@ import (
 )
 
 // AwaitProvisionRequest waits, in scope=classes, until kube-controller-manager requests the
-// claim's volume from one of Stowage's drivers. That may be once there is a pod: what is
+// claim's volume from a driver that Stowage serves. That may be once there is a pod: what is
 // impossible has its event before.
 func (r *Provisioner) AwaitProvisionRequest(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
-	if backend.IsOurs(scope.Claim.Annotations[volume.AnnStorageProvisioner]) {
-		return nil, nil
+	if served, err := r.drivers.Serves(ctx, scope.Claim.Annotations[volume.AnnStorageProvisioner]); served || err != nil {
+		return nil, err
 	}
 	if impossible := r.checkPossible(ctx, scope); impossible != nil {
 		return impossible, nil
@@ -68,7 +69,12 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 		return waitForGoneProvisioner(scope.Class), nil
 	case populated(scope.Claim):
 		return waitForPopulator(scope.Claim), r.markProvisioner(ctx, scope)
-	case !backend.IsOurs(scope.Class.Provisioner):
+	}
+	served, err := r.drivers.Serves(ctx, scope.Class.Provisioner)
+	switch {
+	case err != nil:
+		return nil, err
+	case !served:
 		return waitForForeignProvisioner(provisionerOf(scope.Class)), r.markProvisioner(ctx, scope)
 	}
 	object, request, err := r.prepare(ctx, scope)
@@ -82,26 +88,35 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
 	request := RequestFrom(scope.Claim)
 	request.Node, request.Topologies = scope.Request.Node, scope.Class.AllowedTopologies
-	parameters, err := backend.ParseParameters(scope.Class.Parameters)
+	object, err := r.backendOfClass(ctx, scope.Class)
 	if err != nil {
-		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.Class.Name, err)
-	}
-	if request.VolumeMode != corev1.PersistentVolumeBlock {
-		request.FSType = parameters.FSType
-	}
-	object := &stowagev1alpha1.StorageBackend{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: parameters.Backend}, object); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, request, backend.Invalid.Errorf("StorageClass %s names the StorageBackend %q, which does not exist: "+
-				"create it, or use another class", scope.Class.Name, parameters.Backend)
-		}
-		return nil, request, fmt.Errorf("reading StorageBackend %s: %w", parameters.Backend, err)
+		return nil, request, err
 	}
 	if err := refuse(scope, object); err != nil {
 		return nil, request, err
 	}
+	if err := r.fillFromClass(&request, scope.Class, object); err != nil {
+		return nil, request, err
+	}
 	err = r.fillFrom(ctx, scope, object, &request)
 	return object, request, err
+}
+
+// backendOfClass reads the StorageBackend that a class names.
+func (r *Provisioner) backendOfClass(ctx context.Context, class *storagev1.StorageClass) (*stowagev1alpha1.StorageBackend, error) {
+	name, err := backendNameOf(class)
+	if err != nil {
+		return nil, fmt.Errorf("StorageClass %s: %w", class.Name, err)
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, backend.Invalid.Errorf("StorageClass %s names the StorageBackend %q, which does not exist: "+
+				"create it, or use another class", class.Name, name)
+		}
+		return nil, fmt.Errorf("reading StorageBackend %s: %w", name, err)
+	}
+	return object, nil
 }
 
 // provisionFrom calls the backend to create the volume. The pending operation is recorded first, so
@@ -117,18 +132,25 @@ func (r *Provisioner) provisionFrom(
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
+	if waiting, err := r.ensureClassKept(ctx, scope, object); waiting != nil || err != nil {
+		return waiting, err
+	}
 	request.ID = provisioned.VolumeID(scope.Claim)
+	began := !provisioned.HasIntent(scope.Claim)
 	if err := r.ensureOperation(ctx, scope, object); err != nil {
 		return nil, err
 	}
 	if waiting, err := r.awaitUsable(ctx, object); waiting != nil || err != nil {
 		return waiting, err
 	}
+	if waiting, err := r.awaitClassKept(ctx, scope, object, began); waiting != nil || err != nil {
+		return waiting, err
+	}
 	made, err := opened.Provision(ctx, request)
 	if err != nil {
 		return r.retryElsewhere(ctx, scope, err)
 	}
-	return r.ensureVolume(ctx, scope, NewVolume(scope, object, request, made))
+	return r.ensureVolume(ctx, scope, r.newVolume(scope, object, request, made))
 }
 
 // openChecked opens a backend that can make what is requested.
@@ -137,13 +159,20 @@ func (r *Provisioner) openChecked(claim *corev1.PersistentVolumeClaim, object *s
 	if err != nil {
 		return nil, err
 	}
+	if object.Spec.CSI != nil {
+		// Only the driver knows which file systems its nodes can make.
+		request.FSType = ""
+	}
 	return opened, wrap.Error(opened.Capabilities().Check(request), "StorageBackend %s", object.Name)
 }
 
 // checkPossible returns a Wait for a claim that waits for its pod, and whose volume its backend can
 // never make. Without it, users would learn that only once a pod exists.
 func (r *Provisioner) checkPossible(ctx context.Context, scope *step.Scope) *step.Wait {
-	if scope.Class == nil || !backend.IsOurs(scope.Class.Provisioner) || populated(scope.Claim) {
+	if scope.Class == nil || populated(scope.Claim) {
+		return nil
+	}
+	if served, err := r.drivers.Serves(ctx, scope.Class.Provisioner); !served || err != nil {
 		return nil
 	}
 	object, request, err := r.prepare(ctx, scope)
@@ -222,7 +251,7 @@ func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *sto
 		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
 	case operation.Leaving != "":
 		return r.leaveNode(ctx, claim, operation)
-	case operation.Undoing || operation.Backend != object.Name:
+	case operation.Undoing || operation.Backend != object.Name || operation.Class != nil && *operation.Class != classOf(scope.Class):
 		return r.startOver(ctx, claim)
 	}
 	return nil, nil

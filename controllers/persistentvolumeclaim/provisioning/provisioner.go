@@ -11,6 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/liveread"
 )
 
@@ -20,9 +21,13 @@ type Provisioner struct {
 	client client.Client
 	live   client.Reader
 	shared liveread.Reads
-	scope  reconciler.Scope
-	index  *binder.Index
-	open   step.Open
+	// drivers are those for which volumes are provisioned.
+	drivers drivers.Drivers
+	scope   reconciler.Scope
+	// namespace is the manager's own, with the Secrets for CSI drivers.
+	namespace string
+	index     *binder.Index
+	open      step.Open
 	// untilRefresh returns the time until the claims of a class check again.
 	untilRefresh func(class string) time.Duration
 	binder       *binding.Binder
@@ -45,7 +50,8 @@ type Parts struct {
 // New makes a provisioner.
 func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
 	return &Provisioner{
-		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, index: parts.Index, open: parts.Open,
+		client: deps.Client, live: deps.Live, shared: deps.Reads,
+		drivers: drivers.New(deps.Client), scope: deps.Scope, namespace: deps.Namespace, index: parts.Index, open: parts.Open,
 		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, events: deps.Events,
 	}
 }

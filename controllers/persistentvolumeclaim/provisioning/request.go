@@ -56,6 +56,8 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	switch {
 	case !object.DeletionTimestamp.IsZero():
 		return backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)
+	case object.Spec.CSI != nil && !scope.Class.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim):
+		return errDeletedClass(scope.Class)
 	case backend.DriverOf(object) != scope.Class.Provisioner:
 		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
 			scope.Class.Name, scope.Class.Provisioner, object.Name, backend.DriverOf(object))
@@ -89,7 +91,17 @@ func unknownVersion(options []string) string {
 	return ""
 }
 
-// NewVolume returns the PersistentVolume for storage that a backend made, tied to its claim.
+// newVolume returns the PersistentVolume for storage that a backend made, tied to its claim.
+func (r *Provisioner) newVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
+	pv := NewVolume(scope, object, request, made)
+	if object.Spec.CSI != nil {
+		asExternalProvisioner(pv, object, made, r.namespace)
+	}
+	return pv
+}
+
+// NewVolume returns the PersistentVolume for storage that a backend of Stowage's own drivers made,
+// tied to its claim.
 func NewVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
 	claim, class := scope.Claim, scope.Class
 	driver := backend.DriverOf(object)
@@ -122,8 +134,8 @@ func NewVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, reques
 			}},
 		},
 	}
-	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
-	if attachintent.NeedsAttach(pv) {
+	controllerutil.AddFinalizer(pv, provisioned.ReclaimFinalizer(driver))
+	if backend.NeedsAttach(driver) {
 		// Set from the start, the finalizer needs no write at the first attach.
 		controllerutil.AddFinalizer(pv, attachintent.Finalizer(driver))
 	}

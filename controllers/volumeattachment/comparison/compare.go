@@ -145,7 +145,7 @@ func (r *Comparer) mayBeAttached(ctx context.Context, object *stowagev1alpha1.St
 	if err != nil {
 		return true
 	}
-	node := backend.NodeIdentity{Name: missing.Spec.NodeName, ProviderID: attachintent.InstanceOf(missing.VolumeAttachment, missing.intent)}
+	node := attachintent.MachineOf(missing.VolumeAttachment, missing.intent)
 	is, err := attacher.IsAttached(ctx, missing.intent.Volume, node)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("it is unknown whether the volume is attached", "attachment", missing.Name, "why", err.Error())

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/kubectl/facts"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // PolicyAnnotation of a volume that is being given back is its reclaim policy before. The
@@ -51,7 +52,7 @@ func refuse(pv *corev1.PersistentVolume) error {
 		return fmt.Errorf("PersistentVolume %s is bound to claim %s: delete that claim first", pv.Name, facts.Claim(pv))
 	case pv.Status.Phase != corev1.VolumeReleased:
 		return fmt.Errorf("PersistentVolume %s is %s: only the data of a Released volume, whose claim is gone, can be given back", pv.Name, cmp.Or(pv.Status.Phase, corev1.VolumePending))
-	case policy == corev1.PersistentVolumeReclaimRecycle, policy == corev1.PersistentVolumeReclaimDelete && !facts.IsOurs(pv):
+	case policy == corev1.PersistentVolumeReclaimRecycle, policy == corev1.PersistentVolumeReclaimDelete && !facts.IsOurs(pv) && !volume.InUndeleteWindow(pv):
 		return fmt.Errorf("PersistentVolume %s of driver %q has the policy %s, and its data may be gone already: set the policy to Retain, check the storage, and run the command again", pv.Name, facts.Driver(pv), policy)
 	default:
 		return nil

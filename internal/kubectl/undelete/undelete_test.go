@@ -17,6 +17,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/kubectl/kubectltest"
 	"github.com/stowage-dev/stowage/internal/kubectl/undelete"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -119,9 +120,12 @@ func TestUndeleteBindsTheVolumeAndRestoresItsPolicy(t *testing.T) {
 		namespace, name string
 		policy          corev1.PersistentVolumeReclaimPolicy
 	}{
-		"to its former claim":       {released(), "v", "default", "data", corev1.PersistentVolumeReclaimDelete},
-		"to another claim":          {released(), "v --to shop/new", "shop", "new", corev1.PersistentVolumeReclaimDelete},
-		"with the policy Retain":    {released(Reclaimed(corev1.PersistentVolumeReclaimRetain)), "v", "default", "data", corev1.PersistentVolumeReclaimRetain},
+		"to its former claim":    {released(), "v", "default", "data", corev1.PersistentVolumeReclaimDelete},
+		"to another claim":       {released(), "v --to shop/new", "shop", "new", corev1.PersistentVolumeReclaimDelete},
+		"with the policy Retain": {released(Reclaimed(corev1.PersistentVolumeReclaimRetain)), "v", "default", "data", corev1.PersistentVolumeReclaimRetain},
+		"of another driver, in its undelete window": {released(func(pv *corev1.PersistentVolume) {
+			pv.Spec.CSI.Driver, pv.Status.Reason = "other", volume.UndeletableReason(kubectltest.Now)
+		}), "v", "default", "data", corev1.PersistentVolumeReclaimDelete},
 		"of another driver, Retain": {released(Reclaimed(corev1.PersistentVolumeReclaimRetain), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other" }), "v", "default", "data", corev1.PersistentVolumeReclaimRetain},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,152 @@
+package fake
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// CSI is a CSI driver in memory: a Kind and its one Backend. Its volumes have handles that don't
+// follow from their ids, so only the answer of a call, or its repeat, says what the call made. It
+// lists nothing.
+type CSI struct {
+	of *Backend
+	// undone are the requests of Undo, and attaches those of Attach, in order.
+	undone   []backend.Request
+	attaches []backend.AttachRequest
+}
+
+var (
+	_ backend.Kind     = (*CSI)(nil)
+	_ backend.Undoer   = (*CSI)(nil)
+	_ backend.Attacher = (*CSI)(nil)
+	_ backend.Expander = (*CSI)(nil)
+)
+
+// handlePrefix begins each handle.
+const handlePrefix = "driver's/"
+
+// NewCSI makes a driver that keeps its volumes in a backend, by their ids.
+func NewCSI(of *Backend) *CSI { return &CSI{of: of} }
+
+// Type is CSI.
+func (*CSI) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.CSIType }
+
+// Open returns the one backend.
+func (d *CSI) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { return d, nil }
+
+// Capabilities are all that there are.
+func (d *CSI) Capabilities() backend.Capabilities { return d.of.Capabilities() }
+
+// Provision keeps the request, and returns a handle.
+func (d *CSI) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	made, err := d.of.Provision(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	made.Handle = handlePrefix + made.Handle
+	made.Attributes = map[string]string{"instance": "the driver's own"}
+	return made, nil
+}
+
+// Delete removes the volume with a handle.
+func (d *CSI) Delete(ctx context.Context, handle string) error {
+	id, err := idOf(handle)
+	if err != nil {
+		return err
+	}
+	return d.of.Delete(ctx, id)
+}
+
+// Undo makes the volume again, and removes it.
+func (d *CSI) Undo(ctx context.Context, request backend.Request) error {
+	d.of.mu.Lock()
+	d.undone = append(d.undone, request)
+	d.of.mu.Unlock()
+	made, err := d.Provision(ctx, request)
+	if err != nil {
+		return err
+	}
+	return d.Delete(ctx, made.Handle)
+}
+
+// Attach attaches a volume to the node with the driver's id.
+func (d *CSI) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
+	d.of.mu.Lock()
+	d.attaches = append(d.attaches, request)
+	d.of.mu.Unlock()
+	id, err := idOf(request.ID)
+	if err != nil {
+		return backend.Attachment{}, err
+	}
+	request.ID, request.Node = id, onDriver(request.Node)
+	if _, err := d.of.Attach(ctx, request); err != nil {
+		return backend.Attachment{}, err
+	}
+	return backend.Attachment{Metadata: map[string]string{"instance": "the driver's own"}}, nil
+}
+
+// Detach detaches a volume from the node with the driver's id.
+func (d *CSI) Detach(ctx context.Context, handle string, node backend.NodeIdentity) error {
+	id, err := idOf(handle)
+	if err != nil {
+		return err
+	}
+	return d.of.Detach(ctx, id, onDriver(node))
+}
+
+// IsAttached reports whether the node with the driver's id has a volume.
+func (d *CSI) IsAttached(ctx context.Context, handle string, node backend.NodeIdentity) (bool, error) {
+	id, err := idOf(handle)
+	if err != nil {
+		return false, err
+	}
+	return d.of.IsAttached(ctx, id, onDriver(node))
+}
+
+// Expand sets the new capacity.
+func (d *CSI) Expand(ctx context.Context, handle string, capacity resource.Quantity) (backend.Expansion, error) {
+	id, err := idOf(handle)
+	if err != nil {
+		return backend.Expansion{}, err
+	}
+	return d.of.Expand(ctx, id, capacity)
+}
+
+// Undone returns the requests of all calls of Undo, in order.
+func (d *CSI) Undone() []backend.Request {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	return append([]backend.Request(nil), d.undone...)
+}
+
+// Attaches returns the requests of all calls of Attach, in order.
+func (d *CSI) Attaches() []backend.AttachRequest {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	return append([]backend.AttachRequest(nil), d.attaches...)
+}
+
+// Request returns the request of the first call of Provision that made a volume, by its id.
+func (d *CSI) Request(id string) backend.Request {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	return d.of.volumes[id]
+}
+
+// onDriver is the identity of a node by which the driver knows it: nothing else reaches a driver.
+func onDriver(node backend.NodeIdentity) backend.NodeIdentity {
+	return backend.NodeIdentity{Name: node.Name, ProviderID: node.DriverID}
+}
+
+func idOf(handle string) (string, error) {
+	id, is := strings.CutPrefix(handle, handlePrefix)
+	if !is {
+		return "", backend.Invalid.Errorf("%q is no handle of the driver", handle)
+	}
+	return id, nil
+}
