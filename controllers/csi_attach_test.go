@@ -75,6 +75,7 @@ var _ = Describe("An attachment of a CSI driver with a StorageBackend", func() {
 		Expect(w.storage.AttachedTo(pv.Name)).To(Equal([]string{"id-1"}))
 		w.uses(node, name)
 
+		w.delete(Pod("user", "node-1", "data"))
 		w.delete(node)
 		w.settle()
 		w.passTime(forceDetachAfter - time.Minute)

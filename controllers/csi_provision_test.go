@@ -163,16 +163,6 @@ var _ = Describe("An unfinished call of a CSI driver", func() {
 		Expect(again.Capacity.Cmp(made.Capacity)).To(BeZero())
 	})
 
-	It("is undone with the mount options that its class had", func() {
-		w, claim := halfMadeByDriver()
-		update(w, tiered(), func(class *storagev1.StorageClass) { class.MountOptions = nil })
-		w.delete(claim)
-		w.settle()
-
-		Expect(w.gone(claim)).To(BeTrue())
-		Expect(w.driver.Undone()[0].MountOptions).To(Equal([]string{"noatime"}))
-	})
-
 	It("keeps its claim, which says what to do, where a person removed the class's finalizer", func() {
 		w, claim := halfMadeByDriver()
 		w.delete(tiered())
@@ -188,19 +178,21 @@ var _ = Describe("An unfinished call of a CSI driver", func() {
 		Expect(w.driver.Undone()).To(BeEmpty())
 	})
 
-	It("isn't undone with the parameters of another class that its claim's annotation names", func() {
+	It("isn't undone with the parameters or topologies that its claim's annotation says", func() {
 		w, claim := halfMadeByDriver()
 		other := Class("other", csiDriver, map[string]string{"tier": "lead"})
 		w.create(other)
 		update(w, claim, func(claim *corev1.PersistentVolumeClaim) {
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation,
-				`{"backend":"disk.example.com","attempt":1,"class":{"name":"other","uid":"`+string(other.UID)+`"}}`)
+				`{"backend":"disk.example.com","attempt":1,"class":{"name":"other","uid":"`+string(other.UID)+`"},`+
+					`"topologies":[{"matchLabelExpressions":[{"key":"zone","values":["z"]}]}]}`)
 		})
 		w.delete(claim)
 		w.settle()
 
 		Expect(w.gone(claim)).To(BeTrue())
 		Expect(w.driver.Undone()[0].Parameters).To(Equal(map[string]string{"tier": "gold"}))
+		Expect(w.driver.Undone()[0].Topologies).To(BeEmpty())
 		Expect(w.storage.Len()).To(BeZero())
 	})
 

@@ -22,10 +22,9 @@ type Intent struct {
 	// chooses the same in a repeat, even if the class was deleted or recreated since.
 	Topologies []corev1.TopologySelectorTerm `json:"topologies,omitempty"`
 	Attempt    int                           `json:"attempt"`
-	// Class is the StorageClass whose parameters the call has, and MountOptions are the class's.
-	// Only a backend of kind csi needs them: it finds what was made by a repeat of the call.
-	Class        *Class   `json:"class,omitempty"`
-	MountOptions []string `json:"mountOptions,omitempty"`
+	// Class is the StorageClass whose parameters the call has. Only a backend of kind csi needs
+	// it: it finds what was made by a repeat of the call.
+	Class *Class `json:"class,omitempty"`
 	// Undoing means that provisioning is being undone: the storage is removed, and Provision,
 	// which would create it again, is not repeated.
 	Undoing bool `json:"undoing,omitempty"`

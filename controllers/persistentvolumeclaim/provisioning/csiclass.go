@@ -23,7 +23,7 @@ const (
 	formerSecretPrefix = "csi"
 	// maxParameters and maxParameterBytes bound what a class makes a driver's call carry.
 	maxParameters, maxParameterBytes = 256, 32 << 10
-	// maxMountOptions and maxMountOptionBytes bound what a claim's pending operation records.
+	// maxMountOptions and maxMountOptionBytes bound the same for its mountOptions.
 	maxMountOptions, maxMountOptionBytes = 64, 4 << 10
 )
 

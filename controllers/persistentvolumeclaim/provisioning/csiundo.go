@@ -115,11 +115,14 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 		return err
 	}
 	request := r.requestOf(ctx, claim, operation)
+	// Users can write the annotation. A driver that refuses other topologies than those of the first
+	// call would leave what that call made.
+	request.Topologies = class.AllowedTopologies
 	if err := r.fillFromClass(&request, class, object); err != nil {
 		return err
 	}
-	if operation.Class != nil {
-		request.MountOptions = operation.MountOptions
+	if err := r.fillFrom(ctx, &step.Scope{Claim: claim}, object, &request); err != nil {
+		return err
 	}
 	if !operation.Undoing {
 		operation.Undoing = true

@@ -52,7 +52,7 @@ func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, ob
 	}
 	if object.Spec.CSI != nil {
 		class := classOf(scope.Class)
-		operation.Class, operation.MountOptions = &class, scope.Class.MountOptions
+		operation.Class = &class
 	}
 	text, err := json.Marshal(operation)
 	if err != nil {
