@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	frontdoor "github.com/stowage-dev/stowage/internal/csi"
+	"github.com/stowage-dev/stowage/internal/csi/calls"
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -36,7 +37,7 @@ type served struct {
 
 // serveKubelet adds a server for each driver, which the kubelet calls to mount volumes.
 func serveKubelet(mgr ctrl.Manager, options *options, onDisks *volumeagent.Reconciler) error {
-	calls, err := frontdoor.NewCalls(metrics.Registry)
+	measured, err := calls.New(metrics.Registry)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *volumeagent.Recon
 	}
 	for _, one := range offered {
 		server := frontdoor.NewServer(one.driver, one.inform, frontdoor.ServerOptions{
-			KubeletDir: options.kubeletDir, CheckDir: checkMountsSeen, Version: program.Version(), Calls: calls,
+			KubeletDir: options.kubeletDir, CheckDir: checkMountsSeen, Version: program.Version(), Calls: measured,
 			Log: ctrl.Log.WithName("csi").WithValues(effect.Node, options.nodeName),
 		})
 		if err := mgr.Add(server); err != nil {
@@ -113,8 +114,8 @@ func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live clien
 // newNFSDriver is the nfs driver, with a kubelet and without, and the volume type for volumes of
 // source nfs. Without a kubelet, backends is nil.
 func newNFSDriver(options *options, backends inlinenfs.Backends) (nfs.Plugin, inlinenfs.Driver, error) {
-	calls, folder := remote.NewCalls(), filepath.Join(options.rootDir, nfsDir)
-	servers := nfsdriver.NewShares(calls)
+	kernelCalls, folder := remote.NewCalls(), filepath.Join(options.rootDir, nfsDir)
+	servers := nfsdriver.NewShares(kernelCalls)
 	shares, err := nfs.New(servers, folder)
 	if err != nil {
 		return nfs.Plugin{}, inlinenfs.Driver{}, err
@@ -124,7 +125,7 @@ func newNFSDriver(options *options, backends inlinenfs.Backends) (nfs.Plugin, in
 		return nfs.Plugin{}, inlinenfs.Driver{}, err
 	}
 	driver, err := inlinenfs.NewDriver(inlinenfs.Options{
-		Claimed: claimed.WithEarlier(folder), Shares: shares, Folders: calls, Backends: backends, Folder: filepath.Join(options.rootDir, inlineDir),
+		Claimed: claimed.WithEarlier(folder), Shares: shares, Folders: kernelCalls, Backends: backends, Folder: filepath.Join(options.rootDir, inlineDir),
 	})
 	return shares, driver, err
 }

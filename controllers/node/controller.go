@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/node/changes"
 	"github.com/stowage-dev/stowage/controllers/node/memory"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
@@ -115,15 +116,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	watches := watches{r.client}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("node").
-		For(&corev1.Node{}, builder.WithPredicates(newNodeState)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOfPod), builder.WithPredicates(newUsers)).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfClaim), builder.WithPredicates(newBindings)).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfVolume), builder.WithPredicates(newClaimRefs)).
+		For(&corev1.Node{}, builder.WithPredicates(changes.NodeState)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOfPod), builder.WithPredicates(changes.Users)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfClaim), builder.WithPredicates(changes.Bindings)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfVolume), builder.WithPredicates(changes.ClaimRefs)).
 		Watches(&storagev1.VolumeAttachment{}, wake.Delayed(attachmentDelay, nodeOfAttachment)).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(watches.nodesWaitingFor), builder.WithPredicates(wake.OnlyDeletions)).
-		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(newNeeds)).
-		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(nodeOfDrivers), builder.WithPredicates(newDrivers)).
-		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(newInTreeDisks)).
+		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(changes.Needs)).
+		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(nodeOfDrivers), builder.WithPredicates(changes.Drivers)).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(changes.InTreeDisks)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Nodes, nodeWorkers)}).
 		Complete(effect.Reported[ctrl.Request](r))

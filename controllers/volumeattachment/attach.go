@@ -281,3 +281,31 @@ func (r *attacher) callAttach(ctx context.Context, a *attaching) error {
 	}
 	return r.report.setAttached(ctx, a.attachment, a.pv, attached.Metadata)
 }
+
+// getDriverID finds the id that the CSI driver gave the node. An attachment that has another on
+// record may be attached to the machine that had that id: it is deleted, so that it is detached
+// there, and is created again if a pod needs the volume.
+func (r *attacher) getDriverID(ctx context.Context, a *attaching) error {
+	driver := a.attachment.Spec.Attacher
+	if backend.IsOurs(driver) {
+		return nil
+	}
+	id, err := driverIDOf(ctx, r.live, driver, a.attachment.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	recorded := a.attachment.Annotations[attachintent.DriverIDAnnotation]
+	switch {
+	case a.attachment.Status.Attached && (recorded != "" || id == ""):
+		a.driverID = recorded
+	case id == "":
+		return backend.NotReady.Errorf("CSI driver %s has not registered with node %s: nothing is attached before its CSINode lists the driver",
+			driver, a.attachment.Spec.NodeName)
+	case recorded != "" && recorded != id:
+		a.done = true
+		return r.delete(ctx, a.attachment)
+	default:
+		a.driverID = id
+	}
+	return nil
+}

@@ -160,3 +160,22 @@ func (r *detacher) removeFinalizer(ctx context.Context, d *detaching) error {
 	effect.Log(ctx, effect.Detached, before.DeletionTimestamp.Time, before, d.pv)
 	return nil
 }
+
+// findDriverID completes the identity of the node that a volume is detached from. What the
+// attachment records comes first: the CSINode may be another machine's by now.
+func (r *detacher) findDriverID(ctx context.Context, d *detaching) error {
+	driver := d.attachment.Spec.Attacher
+	if backend.IsOurs(driver) || d.from.DriverID != "" {
+		return nil
+	}
+	id, err := driverIDOf(ctx, r.live, driver, d.from.Name)
+	switch {
+	case err != nil:
+		return err
+	case id == "":
+		return backend.Invalid.Errorf("neither the annotation %s nor CSINode %s has the id that driver %s gave the node: detach the volume by hand, "+
+			"and take the finalizer %s off this VolumeAttachment", attachintent.DriverIDAnnotation, d.from.Name, driver, attachintent.Finalizer(driver))
+	}
+	d.from.DriverID = id
+	return nil
+}

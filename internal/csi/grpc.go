@@ -11,6 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+
+	"github.com/stowage-dev/stowage/internal/csi/calls"
 )
 
 // Verbosities at which calls are logged: those that do something, and those that only
@@ -23,11 +25,11 @@ const (
 // NewGRPCServer makes a server of one driver, without services: it gives errors their
 // codes, outlives panics, logs and counts. Of a call it logs the volume's id and the
 // result, and nothing else of the request: any of its fields may have secrets.
-func NewGRPCServer(driver string, log logr.Logger, calls *Calls) *grpc.Server {
+func NewGRPCServer(driver string, log logr.Logger, measured *calls.Calls) *grpc.Server {
 	return grpc.NewServer(grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			began := time.Now()
-			end := calls.begin(driver, info.FullMethod)
+			end := measured.Begin(driver, info.FullMethod)
 			ctx = logr.NewContext(ctx, log.WithValues("driver", driver))
 			response, err := answer(ctx, request, info, next, log)
 			took, method, code := time.Since(began), shortName(info.FullMethod), status.Code(err).String()

@@ -8,11 +8,13 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
+
+	"github.com/stowage-dev/stowage/internal/csi/calls"
 )
 
 func TestCallsHaveTheMetricThatOtherCSIDriversHave(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	counts, err := NewCalls(registry)
+	counts, err := calls.New(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func TestCallsHaveTheMetricThatOtherCSIDriversHave(t *testing.T) {
 
 func TestACallThatHangsIsSeenAlsoAfterItsCallerGaveUp(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	counts, err := NewCalls(registry)
+	counts, err := calls.New(registry)
 	if err != nil {
 		t.Fatal(err)
 	}

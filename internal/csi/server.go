@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
+	"github.com/stowage-dev/stowage/internal/csi/calls"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
@@ -46,7 +47,7 @@ type ServerOptions struct {
 	// Version is this program's.
 	Version string
 	// Calls counts calls; nil: they aren't counted.
-	Calls *Calls
+	Calls *calls.Calls
 	// Log gets calls, and what becomes of sockets.
 	Log logr.Logger
 }

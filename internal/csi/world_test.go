@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/stowage-dev/stowage/internal/csi/calls"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -118,7 +119,7 @@ type worldOptions struct {
 	dir    string
 	inform Informer
 	log    logr.Logger
-	counts *Calls
+	counts *calls.Calls
 }
 
 func informed(context.Context) (Info, error) { return Info{NodeID: "n1"}, nil }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	backendmetrics "github.com/stowage-dev/stowage/internal/backend/metrics"
-	"github.com/stowage-dev/stowage/internal/csi"
+	"github.com/stowage-dev/stowage/internal/csi/calls"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
@@ -100,7 +100,7 @@ func served(t *testing.T) (manager, agent []family) {
 
 	_, err = nodemetrics.New(ofAgent, mount.Kernel{})
 	must(err)
-	_, err = csi.NewCalls(ofAgent)
+	_, err = calls.New(ofAgent)
 	must(err)
 	must(diskagent.NewMetrics().Register(ofAgent))
 	must(usage.NewMetrics().Register(ofAgent))

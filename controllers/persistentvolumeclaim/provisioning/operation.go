@@ -246,3 +246,62 @@ func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*ste
 	}
 	return nil, nil
 }
+
+// undoByRepeat removes what a CSI driver may have made for a claim. The driver finds it by the same
+// call, which may also make it again: so each pass confirms first, live, that the operation is
+// still pending. After a crash in between, the claim still says so.
+func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend, opened backend.Backend) error {
+	current, err := r.isCurrent(ctx, claim)
+	switch {
+	case err != nil:
+		return err
+	case !current:
+		return backend.InProgress.Errorf("the claim has changed: it is read again")
+	}
+	// One that can't be read is no hint: then the claim's class has the parameters.
+	operation, _ := provisioned.IntentOf(claim)
+	class, err := r.classOfOperation(ctx, claim, operation, object)
+	if err != nil {
+		return err
+	}
+	request := r.requestOf(ctx, claim, operation)
+	// Users can write the annotation. A driver that refuses other topologies than those of the first
+	// call would leave what that call made.
+	request.Topologies = class.AllowedTopologies
+	if err := r.fillFromClass(&request, class, object); err != nil {
+		return err
+	}
+	if err := r.fillFrom(ctx, &step.Scope{Claim: claim}, object, &request); err != nil {
+		return err
+	}
+	if !operation.Undoing {
+		operation.Undoing = true
+		if err := r.writeOperation(ctx, claim, operation); err != nil {
+			return err
+		}
+	}
+	return backend.Undo(ctx, opened, request)
+}
+
+// classOfOperation reads, live, the class with the parameters of a pending operation. A class that
+// was created again under the name may have others.
+func (r *Provisioner) classOfOperation(
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent, object *stowagev1alpha1.StorageBackend,
+) (*storagev1.StorageClass, error) {
+	name, recorded := storageclass.Of(claim), operation.Class
+	if recorded != nil && recorded.Name != name {
+		// A user wrote the annotation. With another class's parameters the driver finds nothing.
+		recorded = nil
+	}
+	class := &storagev1.StorageClass{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: name}, class)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading StorageClass %s: %w", name, err)
+	case err != nil || class.Provisioner != object.Name || recorded != nil && class.UID != recorded.UID:
+		return nil, backend.Invalid.Errorf("StorageClass %.200q, with whose parameters driver %s may have made volume %s, is gone: "+
+			"remove that volume from the storage by hand, if it is there, and then the finalizer %s from the claim",
+			name, object.Name, provisioned.VolumeID(claim), stowagev1alpha1.ProvisioningFinalizer)
+	}
+	return class, nil
+}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/csiclass"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -95,7 +96,7 @@ func unknownVersion(options []string) string {
 func (r *Provisioner) newVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
 	pv := NewVolume(scope, object, request, made)
 	if object.Spec.CSI != nil {
-		asExternalProvisioner(pv, object, made, r.namespace)
+		csiclass.AsExternalProvisioner(pv, object, made, r.namespace)
 	}
 	return pv
 }

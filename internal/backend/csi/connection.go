@@ -42,52 +42,52 @@ func newConnections() *connections { return &connections{opened: map[string]*con
 
 // to returns the connection of a backend. It dials nothing yet. A changed endpoint or certificate
 // ends calls by the earlier one: their outcome is unknown, and they are repeated.
-func (c *connections) to(ctx context.Context, b *csiBackend) (*connection, error) {
-	secured, certificate, err := b.credentials(ctx)
+func (c *connections) to(ctx context.Context, cluster Cluster, spec settings) (*connection, error) {
+	secured, certificate, err := credentialsOf(ctx, cluster, spec)
 	if err != nil {
 		return nil, err
 	}
-	made := b.spec.target + " " + certificate
+	made := spec.target + " " + certificate
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	earlier := c.opened[b.spec.backend]
+	earlier := c.opened[spec.backend]
 	if earlier != nil && earlier.made == made {
 		return earlier, nil
 	}
 	opened := &connection{made: made}
-	opened.grpc, err = grpc.NewClient(b.spec.target,
+	opened.grpc, err = grpc.NewClient(spec.target,
 		grpc.WithTransportCredentials(secured), grpc.WithStatsHandler(watcher{opened}), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithNoProxy())
 	if err != nil {
-		return nil, backend.Invalid.Errorf("csi.endpoint %s can't be used: %w", b.spec.Endpoint, err)
+		return nil, backend.Invalid.Errorf("csi.endpoint %s can't be used: %w", spec.Endpoint, err)
 	}
 	if earlier != nil {
 		_ = earlier.grpc.Close()
 	}
-	c.opened[b.spec.backend] = opened
+	c.opened[spec.backend] = opened
 	return opened, nil
 }
 
-// credentials returns how a connection is secured, and what distinguishes its certificates.
-func (b *csiBackend) credentials(ctx context.Context) (credentials.TransportCredentials, string, error) {
-	if b.spec.TLSSecret == nil {
+// credentialsOf returns how a connection is secured, and what distinguishes its certificates.
+func credentialsOf(ctx context.Context, cluster Cluster, spec settings) (credentials.TransportCredentials, string, error) {
+	if spec.TLSSecret == nil {
 		return insecure.NewCredentials(), "", nil
 	}
-	data, err := b.kind.cluster.Secret(ctx, b.spec.TLSSecret.Name)
+	data, err := cluster.Secret(ctx, spec.TLSSecret.Name)
 	if err != nil {
 		return nil, "", err
 	}
 	certificate, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
 	if err != nil {
-		return nil, "", backend.Invalid.Errorf("Secret %s has no certificate that can be used in tls.crt and tls.key: %w", b.spec.TLSSecret.Name, err)
+		return nil, "", backend.Invalid.Errorf("Secret %s has no certificate that can be used in tls.crt and tls.key: %w", spec.TLSSecret.Name, err)
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(data["ca.crt"]) {
-		return nil, "", backend.Invalid.Errorf("Secret %s has no certificate of the driver's authority in ca.crt", b.spec.TLSSecret.Name)
+		return nil, "", backend.Invalid.Errorf("Secret %s has no certificate of the driver's authority in ca.crt", spec.TLSSecret.Name)
 	}
-	host, _, err := net.SplitHostPort(strings.TrimPrefix(b.spec.Endpoint, tcpScheme))
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(spec.Endpoint, tcpScheme))
 	if err != nil {
-		return nil, "", backend.Invalid.Errorf("csi.endpoint %s has no port: %w", b.spec.Endpoint, err)
+		return nil, "", backend.Invalid.Errorf("csi.endpoint %s has no port: %w", spec.Endpoint, err)
 	}
 	sum := sha256.New()
 	for _, key := range []string{"tls.crt", "tls.key", "ca.crt"} {

@@ -14,21 +14,10 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
-
-// Cluster is what the backend reads of the cluster.
-type Cluster interface {
-	// Secret returns a Secret of the manager's own namespace. An error has a kind, and a message that
-	// says what an administrator has to do.
-	Secret(ctx context.Context, name string) (map[string][]byte, error)
-	// Nodes and CSINodes return all of the cluster, as a cache has them. Callers don't change them.
-	Nodes(ctx context.Context) ([]corev1.Node, error)
-	CSINodes(ctx context.Context) ([]storagev1.CSINode, error)
-}
 
 // Kind makes CSI backends. All methods can be called concurrently.
 type Kind struct {
@@ -87,7 +76,7 @@ func (b *csiBackend) secret(ctx context.Context, reference *stowagev1alpha1.Secr
 
 // driver connects to the driver, and checks that it is the one of the spec.
 func (b *csiBackend) driver(ctx context.Context) (csispec.ControllerClient, abilities, error) {
-	c, err := b.kind.connections.to(ctx, b)
+	c, err := b.kind.connections.to(ctx, b.kind.cluster, b.spec)
 	if err != nil {
 		return nil, abilities{}, err
 	}

@@ -78,32 +78,3 @@ func (c *connection) ask(ctx context.Context, spec settings) (abilities, error) 
 	}
 	return asked, nil
 }
-
-// Probe implements backend.Prober. It asks for the driver's name and abilities again.
-func (b *csiBackend) Probe(ctx context.Context) error {
-	c, err := b.kind.connections.to(ctx, b)
-	if err != nil {
-		return err
-	}
-	c.forget()
-	can, err := c.abilities(ctx, b.spec)
-	if err != nil {
-		return err
-	}
-	if !can.has(csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME) {
-		return backend.Invalid.Errorf("driver %s can't make volumes: it doesn't claim CREATE_DELETE_VOLUME", b.spec.Driver)
-	}
-	for _, secret := range b.spec.secrets() {
-		if _, err := b.secret(ctx, secret); err != nil {
-			return err
-		}
-	}
-	answer, err := call(ctx, b.spec, csispec.NewIdentityClient(c.grpc).Probe, &csispec.ProbeRequest{})
-	switch {
-	case err != nil:
-		return b.spec.unanswered("Probe", err)
-	case answer.GetReady() != nil && !answer.GetReady().GetValue():
-		return backend.Unavailable.Errorf("driver %s isn't ready yet: its log says why", b.spec.Driver)
-	}
-	return nil
-}

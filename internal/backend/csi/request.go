@@ -7,14 +7,8 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
-
-// secrets are the Secrets that the manager's own calls carry.
-func (s settings) secrets() []*stowagev1alpha1.SecretReference {
-	return []*stowagev1alpha1.SecretReference{s.Secrets.Provision, s.Secrets.ControllerPublish, s.Secrets.ControllerExpand}
-}
 
 // fsType is the file system of a volume; empty for a device, and where the driver chooses.
 func (s settings) fsType(request backend.Request) string {

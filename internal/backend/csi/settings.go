@@ -46,3 +46,8 @@ func settingsFrom(object *stowagev1alpha1.StorageBackend) (settings, error) {
 	}
 	return spec, nil
 }
+
+// secrets are the Secrets that the manager's own calls carry.
+func (s settings) secrets() []*stowagev1alpha1.SecretReference {
+	return []*stowagev1alpha1.SecretReference{s.Secrets.Provision, s.Secrets.ControllerPublish, s.Secrets.ControllerExpand}
+}

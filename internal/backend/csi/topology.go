@@ -54,7 +54,7 @@ func (b *csiBackend) topologies(ctx context.Context, request backend.Request) (*
 		}
 	}
 	if len(requisite) == 0 {
-		return nil, nil //nolint:nilnil // no node has told of any: the driver chooses
+		return nil, nil //nolint:nilnil // no node has a topology: the driver chooses
 	}
 	if len(requisite) > maxTopologies {
 		return nil, backend.Invalid.Errorf("the class and the nodes have %d topologies for driver %s, more than %d: use a class with allowedTopologies",

@@ -1,4 +1,6 @@
-package csi
+// Package calls measures the calls of kubelets that CSI drivers answer: how long each took, and for how
+// long the oldest has been running. It changes nothing about the calls.
+package calls
 
 import (
 	"fmt"
@@ -25,8 +27,8 @@ type runningCall struct {
 	began          time.Time
 }
 
-// NewCalls makes the metrics and registers them.
-func NewCalls(registerer prometheus.Registerer) (*Calls, error) {
+// New makes the metrics and registers them.
+func New(registerer prometheus.Registerer) (*Calls, error) {
 	calls := &Calls{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "csi_plugin_operations_seconds",
@@ -46,8 +48,8 @@ func NewCalls(registerer prometheus.Registerer) (*Calls, error) {
 	return calls, nil
 }
 
-// begin counts a call as running, until end is called with its code.
-func (c *Calls) begin(driver, method string) (end func(code string)) {
+// Begin counts a call as running, until end is called with its code.
+func (c *Calls) Begin(driver, method string) (end func(code string)) {
 	if c == nil {
 		return func(string) {}
 	}

@@ -1,13 +1,14 @@
-package provisioning
+// Package csiclass reads what a StorageClass of a CSI driver asks for, and makes the volume object that
+// external-provisioner would have made. It refuses what a class must not choose. It reads nothing
+// else, and writes nothing.
+package csiclass
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -30,9 +31,9 @@ const (
 // fsTypeForm is that of names of file systems, as in a StorageBackend.
 var fsTypeForm = regexp.MustCompile(`^[a-z0-9._-]{0,63}$`)
 
-// fillFromCSIClass adds to a request what a class of a CSI driver asks for that isn't one of
+// Fill adds to a request what a class of a CSI driver asks for that isn't one of
 // Stowage's. The driver gets all parameters but those of external-provisioner.
-func fillFromCSIClass(request *backend.Request, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend, namespace string) error {
+func Fill(request *backend.Request, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend, namespace string) error {
 	if err := checkBounds(class); err != nil {
 		return err
 	}
@@ -132,35 +133,6 @@ func checkSecret(key, value string, object *stowagev1alpha1.StorageBackend, name
 	if value != want {
 		return backend.Invalid.Errorf("parameter %q is %.200q, and spec.csi.secrets of StorageBackend %s says %q: use a class without the parameter",
 			key, value, object.Name, want)
-	}
-	return nil
-}
-
-// backendNameOf returns the name of the StorageBackend that a class names: by a parameter or, for
-// a driver that isn't one of Stowage's, by its provisioner.
-func backendNameOf(class *storagev1.StorageClass) (string, error) {
-	if !backend.IsOurs(class.Provisioner) {
-		return class.Provisioner, nil
-	}
-	parameters, err := backend.ParseParameters(class.Parameters)
-	return parameters.Backend, err
-}
-
-// fillFromClass adds to a request what its class asks for.
-func (r *Provisioner) fillFromClass(request *backend.Request, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) error {
-	var err error
-	if object.Spec.CSI == nil {
-		var parameters backend.Parameters
-		parameters, err = backend.ParseParameters(class.Parameters)
-		request.FSType = parameters.FSType
-	} else {
-		err = fillFromCSIClass(request, class, object, r.namespace)
-	}
-	if request.VolumeMode == corev1.PersistentVolumeBlock {
-		request.FSType = ""
-	}
-	if err != nil {
-		return fmt.Errorf("StorageClass %s: %w", class.Name, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package provisioning
+package csiclass
 
 import (
 	"maps"
@@ -19,10 +19,10 @@ const (
 	annDeletionSecretNamespace = "volume.kubernetes.io/provisioner-deletion-secret-namespace"
 )
 
-// asExternalProvisioner makes a PersistentVolume of a CSI driver what external-provisioner would
+// AsExternalProvisioner makes a PersistentVolume of a CSI driver what external-provisioner would
 // have created: the driver's nodes, and other programs, read it. The volume context is the
 // driver's alone, so no attribute names the StorageBackend. The namespace is that of the Secrets.
-func asExternalProvisioner(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, made *backend.Volume, namespace string) {
+func AsExternalProvisioner(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, made *backend.Volume, namespace string) {
 	source := pv.Spec.CSI
 	source.VolumeAttributes = maps.Clone(made.Attributes)
 	if source.VolumeAttributes == nil {
