@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -76,14 +77,7 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 			return released, err
 		}
 	}
-	policy := attach.PolicyOf(d.opened.object.Spec.Attachment)
-	if d.opened.object.Spec.CSI != nil {
-		// No cloud can be queried about the machine.
-		policy.MissingCounts = true
-	}
-	if node == nil && policy.MissingCounts {
-		condition.MissingSince = r.missing.Since(string(d.attachment.UID), now)
-	}
+	policy := r.policyOf(d, &condition, now)
 	if !condition.Ready {
 		if condition.Machine, err = backend.Observe(ctx, d.opened.storage, d.from); err != nil {
 			return attach.Force{}, err
@@ -95,6 +89,17 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 		may.After = retryRefused
 	}
 	return may, nil
+}
+
+// policyOf returns the policy of a volume's backend. About a machine of a CSI driver that isn't one
+// of Stowage's no cloud can be queried: there the time since which it is gone counts.
+func (r releases) policyOf(d *detaching, condition *attach.NodeCondition, now time.Time) attach.Policy {
+	policy := attach.PolicyOf(d.opened.object.Spec.Attachment)
+	policy.MissingCounts = d.opened.object.Spec.CSI != nil
+	if !condition.Exists && policy.MissingCounts {
+		condition.MissingSince = r.missing.Since(string(d.attachment.UID), now)
+	}
+	return policy
 }
 
 // name returns the kubelet's name of the volume.

@@ -73,10 +73,11 @@ func (r *Provisioner) liveClass(ctx context.Context, cached *storagev1.StorageCl
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading StorageClass %s: %w", cached.Name, err)
-	case err != nil || class.UID != cached.UID:
+	case err == nil && class.UID == cached.UID:
+		return class, nil
+	default:
 		return nil, nil
 	}
-	return class, nil
 }
 
 // forgetUncalled removes a pending operation for which no driver was called: without its class it

@@ -47,18 +47,14 @@ func Fill(request *backend.Request, class *storagev1.StorageClass, object *stowa
 			return backend.Invalid.Errorf("parameter %q is %.200q, and the StorageBackend of provisioner %s is %s: use a class without the parameter",
 				key, value, class.Provisioner, object.Name)
 		case key == stowagev1alpha1.FSTypeParameter || key == formerFSType:
-			if request.FSType != "" && request.FSType != value {
-				return backend.Invalid.Errorf("parameters %q and %q differ: use a class with one of them", stowagev1alpha1.FSTypeParameter, formerFSType)
+			if err := setFSType(request, key, value); err != nil {
+				return err
 			}
-			if !fsTypeForm.MatchString(value) {
-				return backend.Invalid.Errorf("parameter %q: %.200q is no name of a file system", key, value)
-			}
-			request.FSType = value
 		case strings.HasPrefix(key, sidecarPrefix):
 			if err := checkSecret(key, value, object, namespace); err != nil {
 				return err
 			}
-		case strings.HasPrefix(key, formerSecretPrefix) && (strings.HasSuffix(key, "SecretName") || strings.HasSuffix(key, "SecretNamespace")):
+		case namesFormerSecret(key):
 			return backend.Invalid.Errorf("parameter %.200q is not supported: set spec.csi.secrets of StorageBackend %s, and use a class without it", key, object.Name)
 		default:
 			if err := setParameter(request, key, value, object); err != nil {
@@ -66,6 +62,22 @@ func Fill(request *backend.Request, class *storagev1.StorageClass, object *stowa
 			}
 		}
 	}
+	return nil
+}
+
+// namesFormerSecret reports whether a parameter names a Secret in the way before Kubernetes 1.15.
+func namesFormerSecret(key string) bool {
+	return strings.HasPrefix(key, formerSecretPrefix) && (strings.HasSuffix(key, "SecretName") || strings.HasSuffix(key, "SecretNamespace"))
+}
+
+func setFSType(request *backend.Request, key, value string) error {
+	if request.FSType != "" && request.FSType != value {
+		return backend.Invalid.Errorf("parameters %q and %q differ: use a class with one of them", stowagev1alpha1.FSTypeParameter, formerFSType)
+	}
+	if !fsTypeForm.MatchString(value) {
+		return backend.Invalid.Errorf("parameter %q: %.200q is no name of a file system", key, value)
+	}
+	request.FSType = value
 	return nil
 }
 
@@ -120,15 +132,13 @@ func checkSecret(key, value string, object *stowagev1alpha1.StorageBackend, name
 	if !known || call == strings.TrimPrefix(key, sidecarPrefix) {
 		return backend.Invalid.Errorf("parameter %.200q is not supported: there are %q, and those of Secrets", key, stowagev1alpha1.FSTypeParameter)
 	}
-	want := ""
-	switch {
-	case secret == nil:
+	if secret == nil {
 		return backend.Invalid.Errorf("parameter %q is %.200q, and StorageBackend %s names no such Secret: set its spec.csi.secrets, or use a class without the parameter",
 			key, value, object.Name)
-	case isNamespace:
+	}
+	want := secret.Name
+	if isNamespace {
 		want = namespace
-	default:
-		want = secret.Name
 	}
 	if value != want {
 		return backend.Invalid.Errorf("parameter %q is %.200q, and spec.csi.secrets of StorageBackend %s says %q: use a class without the parameter",
