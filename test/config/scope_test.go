@@ -24,7 +24,7 @@ import (
 // clusterOnly are what the manager does with --scope=cluster only.
 var clusterOnly = []string{
 	"create persistentvolumeclaims in shop", "delete persistentvolumeclaims in shop", "update pods/finalizers in shop",
-	"patch nodes/status", "list csidrivers.storage.k8s.io", "list csinodes.storage.k8s.io",
+	"patch nodes/status", "list csidrivers.storage.k8s.io",
 	"patch volumeattributesclasses.storage.k8s.io",
 }
 
@@ -41,7 +41,7 @@ var _ = DescribeTable("the rights of a manager are enough for its scope, and no 
 			Eventually(may).WithArguments(ctx, managerAccount, action).WithTimeout(settled).Should(Equal(scope == "cluster"), action)
 		}
 
-		cloud := withKey(ctx)
+		cloud, claim := withKey(ctx), withDriver(ctx)
 		manager := started(ctx, scope)
 		Eventually(func() int { return strings.Count(string(manager.Out.Contents()), `"Starting workers"`) }).
 			WithTimeout(settled).Should(Equal(controllers), "controllers that have all that they watch")
@@ -49,12 +49,13 @@ var _ = DescribeTable("the rights of a manager are enough for its scope, and no 
 			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(cloud), cloud)).To(Succeed())
 			g.Expect(cloud.Status.Conditions).To(ContainElement(And(HaveField("Type", "Ready"), HaveField("Message", ContainSubstring("gce-key")))))
 		}).WithTimeout(settled).Should(Succeed(), "a backend whose key was read")
+		expectMadeByDriver(ctx, claim)
 		manager.Terminate()
 		Eventually(manager).WithTimeout(settled).Should(gexec.Exit())
 		Expect(manager.Out).NotTo(gbytes.Say("forbidden"))
 	},
-	Entry("default", "default", "classes", 9),
-	Entry("standalone", "standalone", "cluster", 12),
+	Entry("default", "default", "classes", 10),
+	Entry("standalone", "standalone", "cluster", 13),
 )
 
 // withKey makes a backend of a cloud whose key is of no use, and the Secret that has it.

@@ -17,8 +17,6 @@ const (
 	// maxContext bounds the volume_context, in bytes of keys and values. It goes into the volume object,
 	// and to each node.
 	maxContext = 64 << 10
-	// reservedPrefix begins attributes that Kubernetes' own programs add.
-	reservedPrefix = "storage.kubernetes.io/"
 )
 
 // Provision makes a volume with CreateVolume. A clone of a source that is gone is Invalid: CSI has no

@@ -60,20 +60,23 @@ func (b *csiBackend) topologies(ctx context.Context, request backend.Request) (*
 		return nil, backend.Invalid.Errorf("the class and the nodes have %d topologies for driver %s, more than %d: use a class with allowedTopologies",
 			len(requisite), b.spec.Driver, maxTopologies)
 	}
-	first := 0
+	first := chosenBy(request.ID, len(requisite))
 	if ofNode != nil {
 		first = slices.IndexFunc(requisite, func(s segments) bool { return s.within(ofNode) })
-		if first < 0 {
-			return nil, backend.WrongNode.Errorf("node %s is not within the allowedTopologies of the class: place the pod elsewhere, or use another class", request.Node.Name)
-		}
-	} else {
-		sum := fnv.New32a()
-		_, _ = sum.Write([]byte(request.ID))
-		first = int(sum.Sum32() % uint32(len(requisite))) //nolint:gosec // at most maxTopologies
+	}
+	if first < 0 {
+		return nil, backend.WrongNode.Errorf("node %s is not within the allowedTopologies of the class: place the pod elsewhere, or use another class", request.Node.Name)
 	}
 	return &csispec.TopologyRequirement{
 		Requisite: toTopologies(requisite), Preferred: toTopologies(slices.Concat(requisite[first:], requisite[:first])),
 	}, nil
+}
+
+// chosenBy is one of so many, always the same for an id.
+func chosenBy(id string, many int) int {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(id))
+	return int(sum.Sum32() % uint32(many)) //nolint:gosec // at most maxTopologies
 }
 
 // segmentsOfNodes are the topologies of all nodes on which the driver is registered, sorted, and that
