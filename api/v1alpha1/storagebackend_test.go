@@ -12,7 +12,7 @@ import (
 const local = "local: {path: /var/lib/stowage/fast}"
 
 const (
-	oneKind     = "set exactly one of nfs, local and gce: a backend has one kind"
+	oneKind     = "set exactly one of nfs, local, gce and csi: a backend has one kind"
 	cleanPath   = "must be an absolute path without empty, '.' or '..' parts and without a slash at its end, such as /var/lib/stowage/fast"
 	safePath    = "must not contain control characters, commas, colons or backslashes"
 	oneOption   = "must be one mount option: letters, digits and _ . : = / @ % + - only"
