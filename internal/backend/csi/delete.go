@@ -15,6 +15,9 @@ import (
 // missingSource: of CreateVolume, NotFound is about the source of a copy.
 var missingSource = map[codes.Code]backend.ErrorKind{codes.NotFound: backend.Invalid}
 
+// stillUnknown: of an Undo, a driver without room is asked again. The volume may be there all the same.
+var stillUnknown = map[codes.Code]backend.ErrorKind{codes.ResourceExhausted: backend.InProgress}
+
 // stillUsed: of DeleteVolume, FailedPrecondition says that the volume is used.
 var stillUsed = map[codes.Code]backend.ErrorKind{codes.FailedPrecondition: backend.InProgress}
 
@@ -48,7 +51,8 @@ func (b *csiBackend) remove(ctx context.Context, controller csispec.ControllerCl
 //
 // A refusal that is final says that there is nothing to remove: of the same request the driver would
 // have answered with the volume. AlreadyExists is none: the volume is there, and was made otherwise.
-// Nor is a refusal of the Secret: it says nothing about the volume.
+// Nor is one of the Secret, of the driver's state or of its room: none of these says anything about the
+// volume.
 func (b *csiBackend) Undo(ctx context.Context, request backend.Request) error {
 	if !backend.IsVolumeID(request.ID, request.Claim.UID) {
 		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
@@ -75,14 +79,10 @@ func (b *csiBackend) Undo(ctx context.Context, request backend.Request) error {
 		}
 		return b.remove(ctx, controller, handle)
 	}
-	code := status.Code(err)
-	err = b.spec.errorOf("CreateVolume", err, missingSource)
-	switch kind := backend.KindOf(err); {
-	case code == codes.PermissionDenied, code == codes.Unauthenticated:
-		return err
-	case kind == backend.Invalid, kind == backend.Exhausted:
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.OutOfRange, codes.NotFound:
 		return nil
 	default:
-		return err
+		return b.spec.errorOf("CreateVolume", err, stillUnknown)
 	}
 }
