@@ -21,8 +21,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// diskDriver is a CSI driver that makes volumes of any name, and attaches nothing.
-const diskDriver = "disk.csi.example.com"
+// diskDriver is a CSI driver that makes volumes of any name, and attaches nothing. No sample has its name.
+const diskDriver = "scope.csi.example.com"
 
 type diskController struct {
 	csispec.UnimplementedIdentityServer
