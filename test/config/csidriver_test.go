@@ -91,7 +91,7 @@ func withDriver(ctx SpecContext) *corev1.PersistentVolumeClaim {
 	backend.Spec.StorageClass = &stowagev1alpha1.StorageClassTemplate{VolumeBindingMode: storagev1.VolumeBindingImmediate}
 	name := diskDriver
 	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "disk", Namespace: "default", Annotations: map[string]string{volume.AnnStorageProvisioner: diskDriver}},
+		ObjectMeta: metav1.ObjectMeta{Name: "of-driver", Namespace: "default", Annotations: map[string]string{volume.AnnStorageProvisioner: diskDriver}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: &name, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},

@@ -5,14 +5,16 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/stats"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -26,22 +28,25 @@ type connections struct {
 	opened map[string]*connection
 }
 
-// connection is to one endpoint, with one certificate.
+// connection is to one program at one endpoint, with one certificate. It is never made again: another
+// program may serve the endpoint then, and what is known of the driver is known of that program alone.
 type connection struct {
 	grpc *grpc.ClientConn
 	// made names what the connection was made for: another endpoint or certificate needs another.
 	made string
+	// dialed: the driver has accepted the connection once.
+	dialed atomic.Bool
 
 	mu sync.Mutex
-	// known are the driver's abilities; nil before they were asked for, and after a reconnection: it
-	// may have been replaced.
+	// known are the driver's abilities; nil before they were asked for.
 	known *abilities
 }
 
 func newConnections() *connections { return &connections{opened: map[string]*connection{}} }
 
-// to returns the connection of a backend. It dials nothing yet. A changed endpoint or certificate
-// ends calls by the earlier one: their outcome is unknown, and they are repeated.
+// to returns the connection of a backend. It dials nothing yet. After a connection has ended, and for a
+// changed endpoint or certificate, it is another one. That ends calls by the earlier one: their outcome
+// is unknown, and they are repeated.
 func (c *connections) to(ctx context.Context, cluster Cluster, spec settings) (*connection, error) {
 	secured, certificate, err := credentialsOf(ctx, cluster, spec)
 	if err != nil {
@@ -51,12 +56,12 @@ func (c *connections) to(ctx context.Context, cluster Cluster, spec settings) (*
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	earlier := c.opened[spec.backend]
-	if earlier != nil && earlier.made == made {
+	if earlier != nil && earlier.made == made && !earlier.isOver() {
 		return earlier, nil
 	}
 	opened := &connection{made: made}
 	opened.grpc, err = grpc.NewClient(spec.target,
-		grpc.WithTransportCredentials(secured), grpc.WithStatsHandler(watcher{opened}), grpc.WithDisableServiceConfig(),
+		grpc.WithTransportCredentials(secured), grpc.WithContextDialer(opened.dial), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithNoProxy())
 	if err != nil {
 		return nil, backend.Invalid.Errorf("csi.endpoint %s can't be used: %w", spec.Endpoint, err)
@@ -99,22 +104,33 @@ func credentialsOf(ctx context.Context, cluster Cluster, spec settings) (credent
 	}), string(sum.Sum(nil)), nil
 }
 
-// watcher forgets the abilities of a driver when a connection to it begins.
-type watcher struct{ of *connection }
+// dial connects to the driver, once.
+func (c *connection) dial(ctx context.Context, address string) (net.Conn, error) {
+	network := "tcp"
+	if path, isSocket := strings.CutPrefix(address, unixScheme); isSocket {
+		network, address = "unix", path
+	}
+	connected, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if !c.dialed.CompareAndSwap(false, true) {
+		_ = connected.Close()
+		return nil, errOver
+	}
+	return connected, nil
+}
 
-// TagRPC implements stats.Handler.
-func (watcher) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+// errOver is the error of a call by a connection that is over. No driver has seen the call.
+var errOver = errors.New("the connection has ended, and the call was not made")
 
-// HandleRPC implements stats.Handler.
-func (watcher) HandleRPC(context.Context, stats.RPCStats) {}
-
-// TagConn implements stats.Handler.
-func (watcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-// HandleConn implements stats.Handler.
-func (w watcher) HandleConn(_ context.Context, event stats.ConnStats) {
-	if _, ended := event.(*stats.ConnEnd); ended {
-		w.of.forget()
+// isOver reports whether a connection was made, and is no more.
+func (c *connection) isOver() bool {
+	switch c.grpc.GetState() {
+	case connectivity.Ready, connectivity.Connecting:
+		return false
+	default:
+		return c.dialed.Load()
 	}
 }
 

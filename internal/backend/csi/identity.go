@@ -22,8 +22,8 @@ func (a abilities) has(ability csispec.ControllerServiceCapability_RPC_Type) boo
 	return slices.Contains(a.controller, ability)
 }
 
-// abilities asks the driver for its name and its abilities. It asks again after a reconnection: no
-// call is made to a driver with another name.
+// abilities asks the driver for its name and its abilities, once for each connection: no call is made
+// to a driver with another name.
 func (c *connection) abilities(ctx context.Context, spec settings) (abilities, error) {
 	c.mu.Lock()
 	known := c.known
