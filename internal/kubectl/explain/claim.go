@@ -125,7 +125,7 @@ func classLink(v *stored) Link {
 	case !v.class.found():
 		link.State, link.Says = Waiting, "doesn't exist: only a volume object that names the class can be bound"
 		link.Do = "create the class, or a claim with a class that exists: kubectl get storageclasses"
-	case backend.IsOurs(v.class.object.Provisioner):
+	case backend.IsOurs(v.class.object.Provisioner), v.backend.found() && facts.IsCSI(&v.backend.object):
 		link.Says = "provisioner " + v.class.object.Provisioner
 	default:
 		link.Says = fmt.Sprintf("provisioner %s, which isn't Stowage's", v.class.object.Provisioner)

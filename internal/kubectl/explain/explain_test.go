@@ -79,6 +79,16 @@ func well() *world {
 	return w
 }
 
+// ofDriver makes the volume one of a CSI driver with a StorageBackend.
+func (w *world) ofDriver(driver string) {
+	w.class.Provisioner, w.class.Parameters = driver, nil
+	w.pv.Spec.CSI.Driver, w.pv.Spec.CSI.VolumeAttributes = driver, nil
+	w.csiDriver.Name, w.csiNode.Spec.Drivers[0].Name = driver, driver
+	w.nodeVolume, w.nodeDisk = nil, nil
+	w.backend.Name, w.backend.Spec.Local = driver, nil
+	w.backend.Spec.CSI = &stowagev1alpha1.CSIBackend{Driver: driver}
+}
+
 // pending takes from a world what there isn't before a claim is bound.
 func (w *world) pending() {
 	w.pod.Status.Phase, w.pod.Spec.NodeName = corev1.PodPending, ""
@@ -173,7 +183,17 @@ func TestExplainNamesTheFirstProblem(t *testing.T) {
 			w.pod.Status.Phase, w.pod.UID = corev1.PodPending, "uid"
 			w.more = append(w.more, event("uid", "FailedMount", "permission denied"))
 		}, "First problem: Pod default/db: starts on node node-1: FailedMount: permission denied"},
-		"escape sequences stay text": {func(w *world) { w.backend.Status.Conditions = isFalse("Ready", "Unavailable", "\x1b[2Jgone") }, `Unavailable: \u001b[2Jgone`},
+		"a CSI driver's backend isn't Ready": {func(w *world) {
+			w.ofDriver("disk.example.com")
+			w.backend.Status.Conditions = isFalse("Ready", "Unavailable", "no socket")
+		}, "First problem: StorageBackend disk.example.com: isn't Ready: Unavailable: no socket"},
+		"a CSI driver's backend counts for a pending claim": {func(w *world) {
+			w.ofDriver("disk.example.com")
+			w.pending()
+			w.backend.Status.Conditions = isFalse("Ready", "Unavailable", "no socket")
+		}, "StorageBackend disk.example.com: isn't Ready: Unavailable: no socket"},
+		"another program's driver has no backend": {func(w *world) { w.ofDriver("disk.example.com"); w.backend = nil }, "No problem found."},
+		"escape sequences stay text":              {func(w *world) { w.backend.Status.Conditions = isFalse("Ready", "Unavailable", "\x1b[2Jgone") }, `Unavailable: \u001b[2Jgone`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := well()

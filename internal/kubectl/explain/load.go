@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/kubectl/cluster"
 	"github.com/stowage-dev/stowage/internal/kubectl/facts"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -87,11 +88,11 @@ func (l *loader) volumeObject(ctx context.Context, name string) stored {
 // storage reads what lies below claim, class and volume object.
 func (l *loader) storage(ctx context.Context, v *stored, node string) {
 	pv, class := &v.pv.object, &v.class.object
-	driver, backend := facts.Driver(pv), facts.Backend(pv)
+	driver, name := facts.Driver(pv), facts.Backend(pv)
 	if !v.pv.found() {
-		driver, backend = class.Provisioner, class.Parameters[stowagev1alpha1.BackendParameter]
+		driver, name = class.Provisioner, class.Parameters[stowagev1alpha1.BackendParameter]
 	}
-	v.backend = get[stowagev1alpha1.StorageBackend](ctx, l, "", backend)
+	v.backend = l.backend(ctx, name, driver)
 	v.driver = get[storagev1.CSIDriver](ctx, l, "", driver)
 	if driver == stowagev1alpha1.LocalDriver {
 		l.disk(ctx, v)
@@ -105,6 +106,19 @@ func (l *loader) storage(ctx context.Context, v *stored, node string) {
 	}
 	v.place = l.place(ctx, node)
 	v.events = l.events(ctx, &v.claim.object, pv)
+}
+
+// backend reads the StorageBackend with this name or, of a driver that isn't Stowage's own, the one
+// with the driver's name. A driver without one is another program's.
+func (l *loader) backend(ctx context.Context, name, driver string) read[stowagev1alpha1.StorageBackend] {
+	if driver == "" || backend.IsOurs(driver) {
+		return get[stowagev1alpha1.StorageBackend](ctx, l, "", name)
+	}
+	found := get[stowagev1alpha1.StorageBackend](ctx, l, "", driver)
+	if found.found() && !facts.IsCSI(&found.object) || found.presence == cluster.Absent {
+		return read[stowagev1alpha1.StorageBackend]{}
+	}
+	return found
 }
 
 // disk reads the NodeVolume, also of a volume that is being made, and its NodeDisk.

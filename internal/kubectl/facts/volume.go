@@ -33,12 +33,46 @@ func IsOurs(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && backend.IsOurs(pv.Spec.CSI.Driver)
 }
 
-// Backend is the name of a volume's StorageBackend; "" for volumes of other drivers.
+// Backend is the name of the StorageBackend that a volume of Stowage's drivers names; "" for volumes
+// of other drivers.
 func Backend(pv *corev1.PersistentVolume) string {
 	if !IsOurs(pv) {
 		return ""
 	}
 	return cmp.Or(pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], pv.Labels[stowagev1alpha1.BackendLabel])
+}
+
+// Served has the CSI drivers that aren't Stowage's own, and have a StorageBackend. It has their name.
+type Served map[string]bool
+
+// ServedBy returns the drivers of StorageBackends.
+func ServedBy(backends []stowagev1alpha1.StorageBackend) Served {
+	served := Served{}
+	for i := range backends {
+		if IsCSI(&backends[i]) {
+			served[backends[i].Name] = true
+		}
+	}
+	return served
+}
+
+// IsCSI reports whether a StorageBackend is that of a CSI driver which isn't one of Stowage's own.
+func IsCSI(object *stowagev1alpha1.StorageBackend) bool {
+	return object.Spec.CSI != nil && object.Spec.CSI.Driver == object.Name
+}
+
+// Has reports whether Stowage serves the driver of a volume.
+func (s Served) Has(pv *corev1.PersistentVolume) bool {
+	return IsOurs(pv) || pv.Spec.CSI != nil && s[pv.Spec.CSI.Driver]
+}
+
+// Backend is the name of a volume's StorageBackend; "" for volumes of drivers that Stowage doesn't
+// serve.
+func (s Served) Backend(pv *corev1.PersistentVolume) string {
+	if s.Has(pv) && !IsOurs(pv) {
+		return pv.Spec.CSI.Driver
+	}
+	return Backend(pv)
 }
 
 // Handle is the id of a volume in its backend, or "".

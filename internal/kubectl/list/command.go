@@ -50,7 +50,7 @@ func New(c *cluster.Cluster) *cobra.Command {
 	command.Flags().StringVar(&s.backend, "backend", "", "Only volumes of this StorageBackend.")
 	command.Flags().StringVar(&s.node, "node", "", "Only volumes that one node can use, this one.")
 	command.Flags().BoolVar(&s.retained, "retained", false, "Only volumes without a claim whose data is kept.")
-	command.Flags().BoolVar(&s.all, "all", false, "Also volumes of other drivers.")
+	command.Flags().BoolVar(&s.all, "all", false, "Also volumes of drivers that Stowage does not serve.")
 	c.CompleteFlag(command, "backend", stowagev1alpha1.GroupVersion.WithKind("StorageBackendList"))
 	c.CompleteFlag(command, "node", corev1.SchemeGroupVersion.WithKind("NodeList"))
 	return command
@@ -62,7 +62,7 @@ func show(c *cluster.Cluster, p *output.Printer, found []Volume) error {
 		return err
 	}
 	if len(found) == 0 {
-		c.Note("no volumes were found; --all includes those of other drivers")
+		c.Note("no volumes were found; --all includes those of drivers that Stowage does not serve")
 		return nil
 	}
 	table := &output.Table{Columns: []string{"NAME", "CLAIM", "BACKEND", "NODE", "SIZE", "USED", "PHASE", "HEALTH", "RETAINED UNTIL", "DRIVER", "CLASS", "POLICY", "HANDLE", "PROBLEM"}, Wide: 9}

@@ -42,7 +42,7 @@ type selection struct {
 	backend  string
 	node     string
 	retained bool
-	// all includes volumes of other drivers.
+	// all includes volumes of drivers that Stowage doesn't serve.
 	all bool
 	// namespace of the claim; "" for all.
 	namespace string
@@ -63,7 +63,7 @@ func volumes(ctx context.Context, c *cluster.Cluster, s selection) ([]Volume, er
 	known := index(nodeVolumes.Items, backends.Items)
 	found := []Volume{}
 	for i := range pvs.Items {
-		if v := known.volume(&pvs.Items[i]); s.has(&pvs.Items[i], &v) {
+		if v := known.volume(&pvs.Items[i]); (s.all || known.served.Has(&pvs.Items[i])) && s.has(&v) {
 			found = append(found, v)
 		}
 	}
@@ -71,10 +71,8 @@ func volumes(ctx context.Context, c *cluster.Cluster, s selection) ([]Volume, er
 	return found, nil
 }
 
-func (s selection) has(pv *corev1.PersistentVolume, v *Volume) bool {
+func (s selection) has(v *Volume) bool {
 	switch {
-	case !s.all && !facts.IsOurs(pv):
-		return false
 	case s.backend != "" && v.Backend != s.backend, s.node != "" && v.Node != s.node:
 		return false
 	case s.namespace != "" && !strings.HasPrefix(v.Claim, s.namespace+"/"):
@@ -88,10 +86,11 @@ func (s selection) has(pv *corev1.PersistentVolume, v *Volume) bool {
 type known struct {
 	nodeVolumes map[string]*stowagev1alpha1.NodeVolume
 	lost        map[string]bool
+	served      facts.Served
 }
 
 func index(nodeVolumes []stowagev1alpha1.NodeVolume, backends []stowagev1alpha1.StorageBackend) known {
-	k := known{nodeVolumes: map[string]*stowagev1alpha1.NodeVolume{}, lost: map[string]bool{}}
+	k := known{nodeVolumes: map[string]*stowagev1alpha1.NodeVolume{}, lost: map[string]bool{}, served: facts.ServedBy(backends)}
 	for i := range nodeVolumes {
 		k.nodeVolumes[nodeVolumes[i].Name] = &nodeVolumes[i]
 	}
@@ -108,7 +107,7 @@ func index(nodeVolumes []stowagev1alpha1.NodeVolume, backends []stowagev1alpha1.
 // volume puts together what is known of a volume object.
 func (k known) volume(pv *corev1.PersistentVolume) Volume {
 	v := Volume{
-		Name: pv.Name, Claim: facts.Claim(pv), Backend: facts.Backend(pv), Node: facts.Node(pv), Size: facts.Size(pv), Phase: string(pv.Status.Phase),
+		Name: pv.Name, Claim: facts.Claim(pv), Backend: k.served.Backend(pv), Node: facts.Node(pv), Size: facts.Size(pv), Phase: string(pv.Status.Phase),
 		Driver: facts.Driver(pv), Class: pv.Spec.StorageClassName, Policy: string(pv.Spec.PersistentVolumeReclaimPolicy), Handle: facts.Handle(pv),
 	}
 	var nodeVolume *stowagev1alpha1.NodeVolume

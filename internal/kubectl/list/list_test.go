@@ -74,6 +74,19 @@ func squeezed(text string) string {
 	return lines
 }
 
+func TestListShowsVolumesOfServedCSIDrivers(t *testing.T) {
+	backend := LocalBackend("disk.example.com")
+	backend.Spec.Local, backend.Spec.CSI = nil, &stowagev1alpha1.CSIBackend{Driver: "disk.example.com"}
+	served := Volume("served", ReservedTo("data"))
+	served.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "1"}}
+	got, err := kubectltest.Run(t.Context(), list.New, "--backend disk.example.com", kubectltest.Client(append(objects(), backend, served)...))
+	want := "NAME CLAIM BACKEND NODE SIZE USED PHASE HEALTH RETAINED UNTIL\n" +
+		"served default/data disk.example.com - 1Gi - - - -\n"
+	if shown := squeezed(got.Out); err != nil || shown != want {
+		t.Errorf("%v\n%s", err, shown)
+	}
+}
+
 func TestListShowsOtherDriversVolumes(t *testing.T) {
 	got, err := kubectltest.Run(t.Context(), list.New, "--all -o json", kubectltest.Client(objects()...))
 	if err != nil || !strings.Contains(got.Out, `"name": "foreign"`) {

@@ -143,10 +143,10 @@ func withDisks(node Node, disks []stowagev1alpha1.NodeDisk) []Node {
 }
 
 func volumes(o *objects) Volumes {
-	v := Volumes{ByPhase: map[string]int{}}
+	v, served := Volumes{ByPhase: map[string]int{}}, facts.ServedBy(o.backends)
 	for i := range o.pvs {
 		pv := &o.pvs[i]
-		if !facts.IsOurs(pv) {
+		if !served.Has(pv) {
 			continue
 		}
 		v.Count++
