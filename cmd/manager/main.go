@@ -76,11 +76,15 @@ func run(options options) error {
 	if err != nil {
 		return fmt.Errorf("making a client of Secrets: %w", err)
 	}
+	calls, err := csi.NewCalls(metrics.Registry, log)
+	if err != nil {
+		return err
+	}
 	servers := nfs.NewKind(cluster, options.nfsMounts)
 	keys := newKeys(ctx, secrets, options.namespace())
 	kinds := backend.NewRegistry(
 		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)}, servers,
-		gce.NewKind(cluster, keys), csi.NewKind(csiCluster{keys: keys, cached: mgr.GetClient()}))
+		gce.NewKind(cluster, keys), csi.NewKind(csiCluster{keys: keys, cached: mgr.GetClient()}, calls))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
 		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter,

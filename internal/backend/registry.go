@@ -16,6 +16,12 @@ type Kind interface {
 	Open(object *stowagev1alpha1.StorageBackend) (Backend, error)
 }
 
+// Forgetter is a kind that keeps something for each StorageBackend object.
+type Forgetter interface {
+	// Forget drops what is kept for the object of this name, which is gone.
+	Forget(name string)
+}
+
 // Registry holds the kinds of storage that a program serves. It is built once,
 // in cmd/, and doesn't change.
 type Registry struct {
@@ -40,6 +46,15 @@ func (r *Registry) Open(object *stowagev1alpha1.StorageBackend) (Backend, error)
 		}
 	}
 	return nil, Invalid.Errorf("backends of type %s are not served by this version of Stowage", TypeOf(object))
+}
+
+// Forget drops what kinds keep for a StorageBackend object that is gone.
+func (r *Registry) Forget(name string) {
+	for _, kind := range r.kinds {
+		if keeps, does := kind.(Forgetter); does {
+			keeps.Forget(name)
+		}
+	}
 }
 
 // IsOurs reports whether a driver is one of Stowage's, served by this program or not.

@@ -67,6 +67,14 @@ func (o *Opener) Renew(id string) {
 	}
 }
 
+// Forget drops what is kept for a StorageBackend that is gone.
+func (o *Opener) Forget(name string) {
+	o.Registry.Forget(name)
+	if o.Metrics != nil {
+		o.Metrics.Forget(name)
+	}
+}
+
 func targetOf(object *stowagev1alpha1.StorageBackend) backendqueue.Target {
 	return backendqueue.Target{
 		Name:    "StorageBackend " + object.Name,

@@ -118,7 +118,7 @@ func TestEachAlertIsTestedAndHasARunbook(t *testing.T) {
 	}
 }
 
-var metricName = regexp.MustCompile(`\b(?:stowage|csi_plugin|kubelet_volume_stats)_[a-z_]+`)
+var metricName = regexp.MustCompile(`\b(?:stowage|csi_plugin|csi_sidecar|kubelet_volume_stats)_[a-z_]+`)
 
 // checkServed reports each metric in a text that no program serves.
 func checkServed(t *testing.T, where, text string) {

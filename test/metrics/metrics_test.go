@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/stowage-dev/stowage/internal/backend/csi"
 	backendmetrics "github.com/stowage-dev/stowage/internal/backend/metrics"
 	"github.com/stowage-dev/stowage/internal/csi/calls"
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -92,6 +94,8 @@ func served(t *testing.T) (manager, agent []family) {
 		}
 	}
 	_, err := backendmetrics.New(ofManager)
+	must(err)
+	_, err = csi.NewCalls(ofManager, logr.Discard())
 	must(err)
 	_, err = waiting.New(ofManager, clock.RealClock{})
 	must(err)

@@ -105,9 +105,7 @@ func (r *Auditor) forget(name types.NamespacedName) {
 	r.recorder.failed.Forget(name)
 	r.remover.failed.Forget(name)
 	r.lister.passes.forget(name)
-	if r.storage.Metrics != nil {
-		r.storage.Metrics.Forget(name.Name)
-	}
+	r.storage.Forget(name.Name)
 }
 
 // SetupWithManager watches backends. Everything else is read when an audit is due.

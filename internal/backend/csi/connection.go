@@ -24,6 +24,7 @@ const maxAnswer = 4 << 20
 
 // connections has one connection for each backend, which all of its calls share.
 type connections struct {
+	calls  *Calls
 	mu     sync.Mutex
 	opened map[string]*connection
 }
@@ -42,7 +43,9 @@ type connection struct {
 	known *abilities
 }
 
-func newConnections() *connections { return &connections{opened: map[string]*connection{}} }
+func newConnections(calls *Calls) *connections {
+	return &connections{calls: calls, opened: map[string]*connection{}}
+}
 
 // to returns the connection of a backend. It dials nothing yet. After a connection has ended, and for a
 // changed endpoint or certificate, it is another one. That ends calls by the earlier one: their outcome
@@ -62,7 +65,7 @@ func (c *connections) to(ctx context.Context, cluster Cluster, spec settings) (*
 	opened := &connection{made: made}
 	opened.grpc, err = grpc.NewClient(spec.target,
 		grpc.WithTransportCredentials(secured), grpc.WithContextDialer(opened.dial), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithNoProxy())
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithNoProxy(), grpc.WithUnaryInterceptor(c.calls.of(spec.Driver)))
 	if err != nil {
 		return nil, backend.Invalid.Errorf("csi.endpoint %s can't be used: %w", spec.Endpoint, err)
 	}
@@ -71,6 +74,16 @@ func (c *connections) to(ctx context.Context, cluster Cluster, spec settings) (*
 	}
 	c.opened[spec.backend] = opened
 	return opened, nil
+}
+
+// forget ends the connection of a backend that is gone.
+func (c *connections) forget(backend string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if earlier := c.opened[backend]; earlier != nil {
+		_ = earlier.grpc.Close()
+		delete(c.opened, backend)
+	}
 }
 
 // credentialsOf returns how a connection is secured, and what distinguishes its certificates.

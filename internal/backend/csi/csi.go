@@ -22,12 +22,13 @@ import (
 // Kind makes CSI backends. All methods can be called concurrently.
 type Kind struct {
 	cluster     Cluster
+	calls       *Calls
 	connections *connections
 }
 
 // NewKind makes the kind for a cluster.
-func NewKind(cluster Cluster) *Kind {
-	return &Kind{cluster: cluster, connections: newConnections()}
+func NewKind(cluster Cluster, calls *Calls) *Kind {
+	return &Kind{cluster: cluster, calls: calls, connections: newConnections(calls)}
 }
 
 // Type is CSI.
@@ -40,6 +41,13 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 		return nil, err
 	}
 	return &csiBackend{kind: k, spec: spec}, nil
+}
+
+// Forget implements backend.Forgetter: it ends the connection of a StorageBackend, which has the driver's
+// name.
+func (k *Kind) Forget(name string) {
+	k.connections.forget(name)
+	k.calls.forget(name)
 }
 
 type csiBackend struct {
@@ -82,4 +90,33 @@ func (b *csiBackend) driver(ctx context.Context) (csispec.ControllerClient, abil
 	}
 	can, err := c.abilities(ctx, b.spec)
 	return csispec.NewControllerClient(c.grpc), can, err
+}
+
+// Probe implements backend.Prober. It asks for the driver's name and abilities again.
+func (b *csiBackend) Probe(ctx context.Context) error {
+	c, err := b.kind.connections.to(ctx, b.kind.cluster, b.spec)
+	if err != nil {
+		return err
+	}
+	c.forget()
+	can, err := c.abilities(ctx, b.spec)
+	if err != nil {
+		return err
+	}
+	if !can.has(csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME) {
+		return backend.Invalid.Errorf("driver %s can't make volumes: it doesn't claim CREATE_DELETE_VOLUME", b.spec.Driver)
+	}
+	for _, secret := range b.spec.secrets() {
+		if _, err := b.secret(ctx, secret); err != nil {
+			return err
+		}
+	}
+	answer, err := call(ctx, b.spec, csispec.NewIdentityClient(c.grpc).Probe, &csispec.ProbeRequest{})
+	switch {
+	case err != nil:
+		return b.spec.unanswered("Probe", err)
+	case answer.GetReady() != nil && !answer.GetReady().GetValue():
+		return backend.Unavailable.Errorf("driver %s isn't ready yet: its log says why", b.spec.Driver)
+	}
+	return nil
 }

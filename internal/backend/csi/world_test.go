@@ -7,10 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -272,9 +275,29 @@ type world struct {
 	*driver
 	backend.Backend
 	*cluster
-	kind   *csi.Kind
-	object *stowagev1alpha1.StorageBackend
-	server *grpc.Server
+	kind    *csi.Kind
+	object  *stowagev1alpha1.StorageBackend
+	server  *grpc.Server
+	metrics *prometheus.Registry
+	log     *lines
+}
+
+// lines are those of a log for developers.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all, "\n")
+}
+
+func (l *lines) add(_, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
 }
 
 // newWorld starts a driver behind a socket.
@@ -284,14 +307,18 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{driver: newDriver(), cluster: &cluster{secrets: map[string]map[string][]byte{}}}
+	w := &world{driver: newDriver(), cluster: &cluster{secrets: map[string]map[string][]byte{}}, metrics: prometheus.NewRegistry(), log: &lines{}}
 	t.Cleanup(func() {
 		w.server.Stop()
 		_ = os.RemoveAll(dir)
 	})
 	w.object = &stowagev1alpha1.StorageBackend{ObjectMeta: metav1.ObjectMeta{Name: driverName}}
 	w.object.Spec.CSI = &stowagev1alpha1.CSIBackend{Driver: driverName, Endpoint: "unix://" + filepath.Join(dir, "csi.sock")}
-	w.kind = csi.NewKind(w.cluster)
+	calls, err := csi.NewCalls(w.metrics, funcr.New(w.log.add, funcr.Options{Verbosity: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.kind = csi.NewKind(w.cluster, calls)
 	w.start(t)
 	w.open(t)
 	return w
