@@ -25,7 +25,7 @@ var _ = Describe("A claim of a CSI driver with a StorageBackend", func() {
 
 		source := pv.Spec.CSI
 		Expect(source.Driver).To(Equal(csiDriver))
-		Expect(source.VolumeHandle).To(Equal("driver's/" + pv.Name))
+		Expect(source.VolumeHandle).To(Equal("projects/demo/zones/a/disks/" + pv.Name))
 		Expect(source.VolumeAttributes).To(HaveLen(2))
 		Expect(source.VolumeAttributes).To(HaveKeyWithValue("instance", "the driver's own"))
 		Expect(source.VolumeAttributes).To(HaveKeyWithValue("storage.kubernetes.io/csiProvisionerIdentity", HaveSuffix("-"+csiDriver)))

@@ -86,7 +86,7 @@ var _ = Describe("A volume of a CSI driver with a StorageBackend", func() {
 	It("that external-provisioner made before is removed with its claim", func() {
 		w := newCSIWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v", ofDriver(csiDriver), madeBy(csiDriver), Reclaimed(corev1.PersistentVolumeReclaimDelete))
-		pv.Spec.CSI.VolumeHandle = "driver's/v"
+		pv.Spec.CSI.VolumeHandle = "projects/demo/zones/a/disks/v"
 		w.create(claim, pv)
 		w.settle()
 		Expect(pv.Finalizers).NotTo(ContainElement(stowagev1alpha1.ReclaimFinalizer))

@@ -193,8 +193,8 @@ func (r *attacher) getAttacher(ctx context.Context, a *attaching) error {
 	if attachintent.IsInTreeDisk(a.attachment, a.pv) {
 		return r.inTreeDisks.getAttacher(ctx, a)
 	}
-	if volume.IsDiskPath(a.volume.Spec.CSI.VolumeHandle) {
-		// The backend would attach any disk of the project by its path.
+	if backend.IsOurs(a.attachment.Spec.Attacher) && volume.IsDiskPath(a.volume.Spec.CSI.VolumeHandle) {
+		// The backend would attach any disk of the project by its path. To another driver, a path may be an id.
 		return backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", a.volume.Spec.CSI.VolumeHandle)
 	}
 	names := index.BackendOf(a.pv)

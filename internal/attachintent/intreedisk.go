@@ -25,7 +25,7 @@ func AllowsInTreeDisks(object client.Object) bool {
 // not make.
 func IsInTreeDiskBy(attachment *storagev1.VolumeAttachment, name string) bool {
 	intent, err := Of(attachment)
-	return err == nil && intent != nil && intent.Backend == name && volume.IsDiskPath(intent.Volume)
+	return attachment.Spec.Attacher == stowagev1alpha1.GCEDriver && err == nil && intent != nil && intent.Backend == name && volume.IsDiskPath(intent.Volume)
 }
 
 // IsInTreeDisk reports whether an attachment of ours is of a disk that Stowage did not make.

@@ -14,8 +14,8 @@ type Attacher interface {
 	// volume with an owner record that doesn't fit the id. It can be repeated, also after a crash.
 	//
 	// A disk's path as id, such as projects/demo/zones/europe-west3-a/disks/data, names a disk that
-	// Stowage didn't make (volume.IsDiskPath). A backend that isn't for such disks answers Invalid;
-	// one that is refuses the disks of volumes with Conflict. Only the methods of Attacher accept
+	// Stowage didn't make (volume.IsDiskPath). To a backend of kind csi it is an id as any other.
+	// Another one that isn't for such disks answers Invalid; one that is refuses the disks of volumes with Conflict. Only the methods of Attacher accept
 	// such an id: these disks are never made, grown, listed or removed. Attachments of other
 	// programs are left alone.
 	//

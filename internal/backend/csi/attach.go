@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // maxPublishContext bounds the publish_context, in bytes of keys and values. It goes into the status of
@@ -23,9 +22,6 @@ var publishCodes = map[codes.Code]backend.ErrorKind{codes.FailedPrecondition: ba
 // Attach attaches a volume with ControllerPublishVolume. Of a driver without it, nothing is to be
 // attached.
 func (b *csiBackend) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
-	if volume.IsDiskPath(request.ID) {
-		return backend.Attachment{}, backend.Invalid.Errorf("driver %s attaches its own volumes only, and not disk %.200q", b.spec.Driver, request.ID)
-	}
 	controller, can, err := b.driver(ctx)
 	if err != nil {
 		return backend.Attachment{}, err
@@ -91,9 +87,6 @@ func publishMode(pv *corev1.PersistentVolume, can abilities) (csispec.VolumeCapa
 // node before the volume is attached: without one, nothing was. To CSI, no id means all nodes, so
 // no call is made then.
 func (b *csiBackend) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
-	if volume.IsDiskPath(id) {
-		return nil
-	}
 	controller, can, err := b.driver(ctx)
 	if err != nil || !can.has(csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) {
 		return err

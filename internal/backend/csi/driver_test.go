@@ -280,3 +280,16 @@ func certificate(t *testing.T, by *x509.Certificate, byKey *ecdsa.PrivateKey, na
 func inPEM(kind string, content []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
 }
+
+func TestTheIDOfAVolumeMayLookLikeThePathOfADisk(t *testing.T) {
+	w := newWorld(t)
+	const id = "projects/demo/zones/europe-west3-a/disks/data"
+	w.volumes[id] = &disk{made: &csispec.Volume{VolumeId: id}, published: map[string]bool{}}
+	attacher, node := w.Backend.(backend.Attacher), backend.NodeIdentity{Name: "a", DriverID: "id-a"}
+	if _, err := attacher.Attach(t.Context(), backend.AttachRequest{ID: id, Volume: volumeWith(id), Node: node}); err != nil || len(w.volumes[id].published) != 1 {
+		t.Errorf("the attach has %v", err)
+	}
+	if err := attacher.Detach(t.Context(), id, node); err != nil || len(w.volumes[id].published) > 0 {
+		t.Errorf("the detach has %v", err)
+	}
+}

@@ -27,8 +27,8 @@ var (
 	_ backend.Expander = (*CSI)(nil)
 )
 
-// handlePrefix begins each handle.
-const handlePrefix = "driver's/"
+// handlePrefix begins each handle. Those of Google's driver look like it, and like paths of disks that Stowage did not make.
+const handlePrefix = "projects/demo/zones/a/disks/"
 
 // NewCSI makes a driver that keeps its volumes in a backend, by their ids.
 func NewCSI(of *Backend) *CSI { return &CSI{of: of} }
