@@ -80,6 +80,7 @@ func TestWhatHoldsAnythingIsNeverFormatted(t *testing.T) {
 }
 
 func TestWhatCanNotBeReadIsNotTakenForEmpty(t *testing.T) {
+	devicetest.Needs(t, "blkid", "mkfs.ext4")
 	missing := filepath.Join(t.TempDir(), "missing")
 	if found, err := devicetest.FileSystems.Probe(t.Context(), missing); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it holds %q (%v)", found, err)
