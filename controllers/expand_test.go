@@ -13,6 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -76,7 +77,7 @@ func (w *world) growOnNode(claim *corev1.PersistentVolumeClaim) {
 	pv := w.volumeOf(claim)
 	claim.Status.Capacity[corev1.ResourceStorage] = pv.Spec.Capacity[corev1.ResourceStorage]
 	delete(claim.Status.AllocatedResourceStatuses, corev1.ResourceStorage)
-	expansion.RemoveConditions(claim, expansion.ResizeConditions...)
+	bindable.RemoveConditions(claim, expansion.ResizeConditions...)
 	Expect(w.direct.Status().Update(context.Background(), claim)).To(Succeed())
 }
 

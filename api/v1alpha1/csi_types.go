@@ -76,6 +76,9 @@ type CSISecrets struct {
 	// controllerExpand is for ControllerExpandVolume.
 	// +optional
 	ControllerExpand *SecretReference `json:"controllerExpand,omitempty"`
+	// controllerModify is for ControllerModifyVolume. Default: controllerExpand.
+	// +optional
+	ControllerModify *SecretReference `json:"controllerModify,omitempty"`
 	// nodeStage is for NodeStageVolume.
 	// +optional
 	NodeStage *SecretReference `json:"nodeStage,omitempty"`

@@ -145,6 +145,11 @@ func (in *CSISecrets) DeepCopyInto(out *CSISecrets) {
 		*out = new(SecretReference)
 		**out = **in
 	}
+	if in.ControllerModify != nil {
+		in, out := &in.ControllerModify, &out.ControllerModify
+		*out = new(SecretReference)
+		**out = **in
+	}
 	if in.NodeStage != nil {
 		in, out := &in.NodeStage, &out.NodeStage
 		*out = new(SecretReference)

@@ -1,6 +1,6 @@
 // Package persistentvolumeclaim is the reconciler of PersistentVolumeClaims. It matches a
 // claim with a volume, ties the two together, and provisions a volume from a backend if none
-// fits. It expands bound claims, and protects claims that pods use.
+// fits. It expands bound claims, changes their attributes, and protects claims that pods use.
 //
 // It writes claims, their status, and the claimRef, finalizers and phase of volumes. Before it
 // calls a backend, it writes the pending operation to the claim. Before a claim is released,
@@ -40,6 +40,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -92,13 +93,13 @@ func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 	case !claim.DeletionTimestamp.IsZero():
 		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers}
 	case r.scope == reconciler.ClassesScope && claim.Spec.VolumeName != "":
-		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
+		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.adjust}
 	case r.scope == reconciler.ClassesScope:
 		return []step.Func{
 			r.findClass, r.provisioner.AwaitProvisionRequest, r.provisioner.FindProvisionedVolume, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
 		}
 	case binder.Completed(claim):
-		return []step.Func{r.protector.EnsureProtected, r.ensureMigrated, r.binder.FindBoundVolume, r.binder.Bind, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
+		return []step.Func{r.protector.EnsureProtected, r.ensureMigrated, r.binder.FindBoundVolume, r.binder.Bind, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.adjust}
 	default:
 		return []step.Func{
 			r.protector.EnsureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.FindVolume, r.binder.ReportMismatches, r.assignDefaultClass, r.provisioner.Provision, r.binder.Bind,

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/modification"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -43,7 +44,7 @@ func onlyNewNodes() builder.WatchesOption {
 // woke it, its reconciler would call a failing backend again and again, without backoff. A
 // resync, in which nothing differs, passes, and so does the removal of the condition.
 func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
-	return before.ResourceVersion == after.ResourceVersion || bindable.Reason(after) == "" ||
+	return before.ResourceVersion == after.ResourceVersion || bindable.Reason(after) == "" && !onlyModifying(before, after) ||
 		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 		!equality.Semantic.DeepEqual(withoutConditions(before.Status), withoutConditions(after.Status)) ||
 		!equality.Semantic.DeepEqual(wake.WithoutVersion(before.ObjectMeta), wake.WithoutVersion(after.ObjectMeta))
@@ -65,6 +66,17 @@ func withoutIntent(claim *corev1.PersistentVolumeClaim) metav1.ObjectMeta {
 	delete(stripped.Annotations, volume.AnnStorageProvisioner)
 	delete(stripped.Annotations, volume.AnnBetaStorageProvisioner)
 	return wake.WithoutVersion(stripped.ObjectMeta)
+}
+
+// onlyModifying reports whether only the conditions about a change of attributes differ. Each retry
+// writes them, also in scope=classes, where claims have no condition Bindable.
+func onlyModifying(before, after *corev1.PersistentVolumeClaim) bool {
+	stripped := [2]*corev1.PersistentVolumeClaim{before.DeepCopy(), after.DeepCopy()}
+	for _, claim := range stripped {
+		bindable.RemoveConditions(claim, modification.Conditions...)
+		claim.ObjectMeta = wake.WithoutVersion(claim.ObjectMeta)
+	}
+	return equality.Semantic.DeepEqual(stripped[0], stripped[1])
 }
 
 func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {

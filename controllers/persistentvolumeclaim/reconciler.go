@@ -1,6 +1,8 @@
 package persistentvolumeclaim
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -9,8 +11,10 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/modification"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -21,8 +25,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// Reconciler brings claims as far as possible. Binder, Provisioner, Expander and Protector
-// have the steps; the reconciler has their order, and records why a claim waits.
+// Reconciler brings claims as far as possible. Binder, Provisioner, Expander, Modifier and
+// Protector have the steps; the reconciler has their order, and records why a claim waits.
 type Reconciler struct {
 	client  client.Client
 	scope   reconciler.Scope
@@ -45,6 +49,7 @@ type Reconciler struct {
 	binder      *binding.Binder
 	provisioner *provisioning.Provisioner
 	expander    *expansion.Expander
+	modifier    *modification.Modifier
 }
 
 // New makes a reconciler with an empty index.
@@ -67,7 +72,19 @@ func New(deps reconciler.Dependencies) *Reconciler {
 		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector,
 	})
 	r.expander = expansion.New(deps, r.openFor)
+	r.modifier = modification.New(deps, r.openFor)
 	return r
+}
+
+// adjust grows the volume of a bound claim, and changes its attributes. What one of the two waits for
+// doesn't hold up the other.
+func (r *Reconciler) adjust(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+	grows, err := r.expander.Expand(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := r.modifier.Modify(ctx, scope)
+	return step.Sooner(grows, changes), err
 }
 
 // openFor opens a backend for calls that a claim waits for.

@@ -95,6 +95,8 @@ type Request struct {
 	Topologies []corev1.TopologySelectorTerm
 	// Parameters of the volume's class that only the storage understands (csi).
 	Parameters map[string]string
+	// Attributes are those of the claim's VolumeAttributesClass (csi). Nil: it names none.
+	Attributes *Attributes
 	// MountOptions of the volume's class.
 	MountOptions []string
 	// Source is the volume of this backend of which the new one is a copy. Nil: it is empty.

@@ -4,6 +4,7 @@ package bindable
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,13 @@ func SetCondition(claim *corev1.PersistentVolumeClaim, condition corev1.Persiste
 	condition.LastTransitionTime = condition.LastProbeTime
 	claim.Status.Conditions = append(claim.Status.Conditions, condition)
 	return true
+}
+
+// RemoveConditions removes conditions of these types, in memory.
+func RemoveConditions(claim *corev1.PersistentVolumeClaim, kinds ...corev1.PersistentVolumeClaimConditionType) {
+	claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
+		return slices.Contains(kinds, condition.Type)
+	})
 }
 
 // Reason returns the reason of the condition Bindable, or "".

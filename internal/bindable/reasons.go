@@ -48,6 +48,14 @@ const (
 	ReasonNodeResizePending = "NodeResizePending"
 	// ReasonResizeUnknown: the call to grow the volume failed, and its outcome is unknown.
 	ReasonResizeUnknown = "Unknown"
+	// ReasonModifying: the backend gives the volume the attributes of another VolumeAttributesClass.
+	ReasonModifying = "Modifying"
+	// ReasonModifyRetry: the backend refused to change the volume, and is asked again.
+	ReasonModifyRetry = "WaitingForRetry"
+	// ReasonModifyUnknown: the call to change the volume failed, and its outcome is unknown.
+	ReasonModifyUnknown = "Unknown"
+	// ReasonModifyClassMissing: the VolumeAttributesClass doesn't exist, or is being deleted.
+	ReasonModifyClassMissing = "VolumeAttributesClassNotFound"
 	// ReasonNoPodsUsingPVC: no pod refers to the claim.
 	ReasonNoPodsUsingPVC = "NoPodsUsingPVC"
 	// ReasonPodUsingPVC: a pod refers to the claim.

@@ -43,6 +43,15 @@ const (
 	VolumeResizeSuccessful = "VolumeResizeSuccessful"
 	// VolumeResizeFailed: the backend or the node can't grow the volume.
 	VolumeResizeFailed = "VolumeResizeFailed"
+	// VolumeModify: the backend gives the volume the attributes of another VolumeAttributesClass.
+	VolumeModify = "VolumeModify"
+	// VolumeModifySuccessful: the volume has the attributes of the VolumeAttributesClass.
+	VolumeModifySuccessful = "VolumeModifySuccessful"
+	// VolumeModifyFailed: the volume can't have the attributes, or the backend refused for now.
+	VolumeModifyFailed = "VolumeModifyFailed"
+	// VolumeModifyCanceled: the claim names no VolumeAttributesClass any more, and the volume
+	// stays as it is.
+	VolumeModifyCanceled = "VolumeModifyCanceled"
 	// VolumeConditionAbnormal: the local volume has a problem that pods notice, or soon will.
 	VolumeConditionAbnormal = "VolumeConditionAbnormal"
 	// VolumeConditionNormal: the problem of the local volume is gone.

@@ -25,6 +25,8 @@ type Intent struct {
 	// Class is the StorageClass whose parameters the call has. Only a backend of kind csi needs
 	// it: it finds what was made by a repeat of the call.
 	Class *Class `json:"class,omitempty"`
+	// Attributes is the VolumeAttributesClass whose parameters the call has, too.
+	Attributes *Class `json:"attributes,omitempty"`
 	// Undoing means that provisioning is being undone: the storage is removed, and Provision,
 	// which would create it again, is not repeated.
 	Undoing bool `json:"undoing,omitempty"`
@@ -34,7 +36,7 @@ type Intent struct {
 	Because string `json:"because,omitempty"`
 }
 
-// Class identifies a StorageClass. Its parameters are immutable, and one that is created again
+// Class identifies a StorageClass or a VolumeAttributesClass. Its parameters are immutable, and one that is created again
 // under the name has another UID.
 type Class struct {
 	Name string    `json:"name"`

@@ -144,6 +144,8 @@ var coreTypes = map[string]string{
 	"PersistentVolumeClaimControllerResizeError":   "The backend couldn't grow the volume of a claim.",
 	"PersistentVolumeClaimFileSystemResizePending": "The volume of a claim has grown, and its file system has not.",
 	"PersistentVolumeClaimNodeResizeError":         "The node couldn't grow the file system of a claim's volume.",
+	"PersistentVolumeClaimVolumeModifyingVolume":   "The volume of a claim gets the attributes of another VolumeAttributesClass.",
+	"PersistentVolumeClaimVolumeModifyVolumeError": "The volume of a claim couldn't get the attributes.",
 	"PersistentVolumeClaimUnused":                  "No pod refers to a bound claim, since the transition time. Only scope=cluster writes it.",
 }
 

@@ -83,7 +83,8 @@ func (c checker) visitExpression(expression ast.Expr) bool {
 	}
 	if selector, is := expression.(*ast.SelectorExpr); is {
 		if about, is := coreTypes[selector.Sel.Name]; is {
-			c.types[strings.TrimPrefix(selector.Sel.Name, "PersistentVolumeClaim")] = about
+			// The names of two types of Kubernetes have a Volume that their values lack.
+			c.types[strings.TrimPrefix(strings.TrimPrefix(selector.Sel.Name, "PersistentVolumeClaim"), "Volume")] = about
 		}
 	}
 	return true

@@ -147,20 +147,21 @@ func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolu
 }
 
 // SetBound sets a claim's status in memory and reports whether it changed. It does not touch
-// the capacity of a bound claim: while a file system grows, the node writes it.
+// the capacity or the attributes of a bound claim: while a file system grows, the node writes the
+// capacity. After a change of attributes the cache may still show the volume as it was.
 func SetBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
-	status, class := &claim.Status, pv.Spec.VolumeAttributesClassName
+	status := &claim.Status
 	changed := bindable.Set(claim, boundCondition(pv))
 	if status.Phase != corev1.ClaimBound || status.Capacity == nil {
-		status.Capacity = usableCapacity(pv)
-		changed = true
-	}
-	if !slices.Equal(status.AccessModes, pv.Spec.AccessModes) || !ptr.Equal(status.CurrentVolumeAttributesClassName, class) {
-		// Copies: the client decodes the API server's answer into them.
-		status.AccessModes, status.CurrentVolumeAttributesClassName = slices.Clone(pv.Spec.AccessModes), nil
-		if class != nil {
+		status.Capacity, status.CurrentVolumeAttributesClassName = usableCapacity(pv), nil
+		if class := pv.Spec.VolumeAttributesClassName; class != nil {
 			status.CurrentVolumeAttributesClassName = ptr.To(*class)
 		}
+		changed = true
+	}
+	if !slices.Equal(status.AccessModes, pv.Spec.AccessModes) {
+		// A copy: the client decodes the API server's answer into it.
+		status.AccessModes = slices.Clone(pv.Spec.AccessModes)
 		changed = true
 	}
 	status.Phase = corev1.ClaimBound

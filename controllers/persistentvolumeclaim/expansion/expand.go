@@ -18,7 +18,6 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
-	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -36,14 +35,14 @@ import (
 // Each is skipped if it already holds, so that a crash after any of them is resumed.
 func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
-	pv, err := r.cachedVolume(ctx, scope)
+	pv, err := step.CachedVolume(ctx, r.client, scope)
 	switch {
 	case err != nil || pv == nil || !binder.TiedTo(pv, claim):
 		return nil, err
 	case !requestsMore(claim):
 		return nil, r.forgetEarlierSize(ctx, claim, pv)
 	}
-	served, err := r.isServed(ctx, pv)
+	served, err := step.IsServed(ctx, r.drivers, pv)
 	switch {
 	case err != nil:
 		return nil, err
@@ -58,7 +57,7 @@ func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, e
 	if err != nil || !binder.TiedTo(current, claim) {
 		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
 	}
-	if served, err = r.isServed(ctx, current); !served || err != nil {
+	if served, err = step.IsServed(ctx, r.drivers, current); !served || err != nil {
 		return nil, err
 	}
 	return r.expandVolume(ctx, claim, current)
@@ -69,7 +68,7 @@ func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVol
 	if waiting, err := r.ensureExpansionRecorded(ctx, claim, goal); waiting != nil || err != nil {
 		return waiting, err
 	}
-	opened, err := r.backendHolding(ctx, claim, pv)
+	opened, err := r.open.Holding(ctx, r.client, claim, pv)
 	if err != nil {
 		return r.failExpansion(ctx, claim, err)
 	}
@@ -104,13 +103,8 @@ func (r *Expander) ensureExpansionRecorded(ctx context.Context, claim *corev1.Pe
 		}
 		return nil, r.recordExpansion(ctx, claim, goal)
 	}
-	current := &corev1.PersistentVolumeClaim{}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("reading claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	case apierrors.IsNotFound(err) || current.UID != claim.UID || current.ResourceVersion != claim.ResourceVersion:
-		return &step.Wait{After: wake.AfterContention}, nil
+	if current, err := step.IsCurrent(ctx, r.live, claim); !current || err != nil {
+		return &step.Wait{After: wake.AfterContention}, err
 	}
 	return nil, nil
 }
@@ -129,40 +123,4 @@ func (r *Expander) awaitAllowed(ctx context.Context, claim *corev1.PersistentVol
 		return waitForAllowance(class), nil
 	}
 	return nil, nil
-}
-
-// backendHolding opens the backend of a volume. Its errors are not the request's fault: the
-// expansion is retried.
-func (r *Expander) backendHolding(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (backend.Backend, error) {
-	name := index.BackendOf(pv)[0]
-	object := &stowagev1alpha1.StorageBackend{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
-		return nil, backend.Unavailable.Errorf("reading StorageBackend %s, which holds volume %s: %w", name, pv.Name, err)
-	}
-	opened, err := r.open(claim, object)
-	if err != nil {
-		return nil, backend.Unavailable.Errorf("%w", err)
-	}
-	return opened, nil
-}
-
-// cachedVolume returns the claim's volume from the cache, or nil. It must not be changed.
-func (r *Expander) cachedVolume(ctx context.Context, scope *step.Scope) (*corev1.PersistentVolume, error) {
-	if scope.Volume != nil {
-		return scope.Volume, nil
-	}
-	pv := &corev1.PersistentVolume{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: scope.Claim.Spec.VolumeName}, pv, wake.Unhurried, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", scope.Claim.Spec.VolumeName)
-	}
-	return pv, nil
-}
-
-// isServed reports whether a volume is in a StorageBackend.
-func (r *Expander) isServed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
-	if len(index.BackendOf(pv)) == 0 {
-		return false, nil
-	}
-	return r.drivers.ServesVolume(ctx, pv)
 }

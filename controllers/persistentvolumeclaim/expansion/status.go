@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -45,7 +44,7 @@ func (r *Expander) recordExpansion(ctx context.Context, claim *corev1.Persistent
 	_, err := r.writeExpansion(ctx, claim, func() {
 		setStorage(&claim.Status.AllocatedResources, goal)
 		setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimControllerResizeInProgress)
-		RemoveConditions(claim, ResizeConditions...)
+		bindable.RemoveConditions(claim, ResizeConditions...)
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
 			Type: corev1.PersistentVolumeClaimResizing, Status: corev1.ConditionTrue, Reason: bindable.ReasonResizing, Message: message,
 		})
@@ -64,7 +63,7 @@ func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVo
 	changed, err := r.writeExpansion(ctx, claim, func() {
 		if isInfeasible(problem) {
 			setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimControllerResizeInfeasible)
-			RemoveConditions(claim, corev1.PersistentVolumeClaimResizing)
+			bindable.RemoveConditions(claim, corev1.PersistentVolumeClaimResizing)
 		}
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
 			Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue,
@@ -107,7 +106,7 @@ func (r *Expander) leaveToNode(ctx context.Context, claim *corev1.PersistentVolu
 	_, err := r.writeExpansion(ctx, claim, func() {
 		setAnnotation(claim, AnnNodeExpansionNotRequired, "")
 		setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimNodeResizePending)
-		RemoveConditions(claim, corev1.PersistentVolumeClaimControllerResizeError)
+		bindable.RemoveConditions(claim, corev1.PersistentVolumeClaimControllerResizeError)
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
 			Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, Reason: bindable.ReasonNodeResizePending,
 			Message: "the volume has grown; its file system grows on the node of the pod that uses it: start a pod, if there is none",
@@ -128,7 +127,7 @@ func (r *Expander) finishExpansion(ctx context.Context, claim *corev1.Persistent
 		setAnnotation(claim, stowagev1alpha1.CapacityAnnotation, worth)
 		claim.Status.Capacity[corev1.ResourceStorage] = has
 		delete(claim.Status.AllocatedResourceStatuses, corev1.ResourceStorage)
-		RemoveConditions(claim, ResizeConditions...)
+		bindable.RemoveConditions(claim, ResizeConditions...)
 	})
 	if err != nil {
 		return err
@@ -164,13 +163,6 @@ func (r *Expander) writeExpansion(ctx context.Context, claim *corev1.PersistentV
 	}
 	err = r.client.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))
 	return err == nil, wrap.Error(err, "writing how claim %s/%s grows", claim.Namespace, claim.Name)
-}
-
-// RemoveConditions removes conditions of these types, in memory.
-func RemoveConditions(claim *corev1.PersistentVolumeClaim, kinds ...corev1.PersistentVolumeClaimConditionType) {
-	claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
-		return slices.Contains(kinds, condition.Type)
-	})
 }
 
 // setStorage sets the entry of storage, in a map that may be nil.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/attributes"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -44,7 +45,9 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 
 // ensureOperation records the pending operation before the backend is called: from here on the
 // claim cannot be deleted without a cleanup of its storage.
-func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
+func (r *Provisioner) ensureOperation(
+	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
+) error {
 	claim := scope.Claim
 	before := claim.DeepCopy()
 	operation := provisioned.Intent{
@@ -52,7 +55,7 @@ func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, ob
 	}
 	if object.Spec.CSI != nil {
 		class := classOf(scope.Class)
-		operation.Class = &class
+		operation.Class, operation.Attributes = &class, attributes.ClassOf(request)
 	}
 	text, err := json.Marshal(operation)
 	if err != nil {
@@ -269,6 +272,9 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 	// call would leave what that call made.
 	request.Topologies = class.AllowedTopologies
 	if err := r.fillFromClass(&request, class, object); err != nil {
+		return err
+	}
+	if err := attributes.FillAgain(ctx, r.live, claim, &request, object); err != nil {
 		return err
 	}
 	if err := r.fillFrom(ctx, &step.Scope{Claim: claim}, object, &request); err != nil {

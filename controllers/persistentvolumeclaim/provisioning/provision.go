@@ -12,10 +12,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/attributes"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -98,6 +100,9 @@ func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev
 	if err := r.fillFromClass(&request, scope.Class, object); err != nil {
 		return nil, request, err
 	}
+	if err := attributes.Fill(ctx, r.live, scope.Claim, &request, object); err != nil {
+		return nil, request, err
+	}
 	err = r.fillFrom(ctx, scope, object, &request)
 	return object, request, err
 }
@@ -128,7 +133,7 @@ func (r *Provisioner) provisionFrom(
 	if err != nil {
 		return waitForBackend(err), nil
 	}
-	waiting, err := r.resume(ctx, scope, object)
+	waiting, err := r.resume(ctx, scope, object, request)
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
@@ -137,7 +142,7 @@ func (r *Provisioner) provisionFrom(
 	}
 	request.ID = provisioned.VolumeID(scope.Claim)
 	began := !provisioned.HasIntent(scope.Claim)
-	if err := r.ensureOperation(ctx, scope, object); err != nil {
+	if err := r.ensureOperation(ctx, scope, object, request); err != nil {
 		return nil, err
 	}
 	if waiting, err := r.awaitUsable(ctx, object); waiting != nil || err != nil {
@@ -234,7 +239,9 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *step.Scope, pv *c
 // leader may show a deleted claim, a pending operation that was undone, or miss the
 // PersistentVolume. If the class was recreated with another backend, the operation in the
 // earlier backend is undone first.
-func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
+func (r *Provisioner) resume(
+	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
+) (*step.Wait, error) {
 	claim := scope.Claim
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
@@ -251,7 +258,8 @@ func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *sto
 		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
 	case operation.Leaving != "":
 		return r.leaveNode(ctx, claim, operation)
-	case operation.Undoing || operation.Backend != object.Name || operation.Class != nil && *operation.Class != classOf(scope.Class):
+	case operation.Undoing || operation.Backend != object.Name || operation.Class != nil && *operation.Class != classOf(scope.Class),
+		operation.Attributes != nil && !ptr.Equal(operation.Attributes, attributes.ClassOf(request)):
 		return r.startOver(ctx, claim)
 	}
 	return nil, nil

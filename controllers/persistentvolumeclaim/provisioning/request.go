@@ -70,7 +70,7 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 			scope.Class.Name, unknownVersion(scope.Class.MountOptions))
 	case claim.Spec.Selector != nil:
 		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
-	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
+	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "" && object.Spec.CSI == nil:
 		return backend.Invalid.Errorf("StorageBackend %s knows no volumeAttributesClass: create the claim without one", object.Name)
 	}
 	return nil
@@ -97,6 +97,9 @@ func (r *Provisioner) newVolume(scope *step.Scope, object *stowagev1alpha1.Stora
 	pv := NewVolume(scope, object, request, made)
 	if object.Spec.CSI != nil {
 		csiclass.AsExternalProvisioner(pv, object, made, r.namespace)
+	}
+	if request.Attributes != nil {
+		pv.Spec.VolumeAttributesClassName = &request.Attributes.Class
 	}
 	return pv
 }

@@ -32,6 +32,11 @@ func (b *csiBackend) Provision(ctx context.Context, request backend.Request) (*b
 	if request.Source != nil && !can.has(csispec.ControllerServiceCapability_RPC_CLONE_VOLUME) {
 		return nil, backend.Invalid.Errorf("driver %s can't copy a volume: create the claim without dataSource, and copy the data", b.spec.Driver)
 	}
+	if request.Attributes != nil {
+		if err := b.checkModifies(can); err != nil {
+			return nil, backend.Invalid.Errorf("%w: create the claim without volumeAttributesClassName", err)
+		}
+	}
 	creation, err := b.creation(ctx, request, can)
 	if err != nil {
 		return nil, err

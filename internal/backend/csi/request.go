@@ -48,6 +48,9 @@ func (b *csiBackend) creation(ctx context.Context, request backend.Request, can 
 		Parameters:         b.spec.parameters(request),
 		Secrets:            secrets,
 	}
+	if request.Attributes != nil {
+		creation.MutableParameters = request.Attributes.Parameters
+	}
 	if request.Source != nil {
 		creation.VolumeContentSource = &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Volume{
 			Volume: &csispec.VolumeContentSource_VolumeSource{VolumeId: request.Source.ID},

@@ -49,5 +49,10 @@ func settingsFrom(object *stowagev1alpha1.StorageBackend) (settings, error) {
 
 // secrets are the Secrets that the manager's own calls carry.
 func (s settings) secrets() []*stowagev1alpha1.SecretReference {
-	return []*stowagev1alpha1.SecretReference{s.Secrets.Provision, s.Secrets.ControllerPublish, s.Secrets.ControllerExpand}
+	return []*stowagev1alpha1.SecretReference{s.Secrets.Provision, s.Secrets.ControllerPublish, s.Secrets.ControllerExpand, s.Secrets.ControllerModify}
+}
+
+// modifySecret is the Secret of ControllerModifyVolume.
+func (s settings) modifySecret() *stowagev1alpha1.SecretReference {
+	return cmp.Or(s.Secrets.ControllerModify, s.Secrets.ControllerExpand)
 }

@@ -59,6 +59,8 @@ type disk struct {
 	made      *csispec.Volume
 	asked     *csispec.CreateVolumeRequest
 	published map[string]bool
+	// mutable are the attributes that it has.
+	mutable map[string]string
 }
 
 func newDriver() *driver {
@@ -66,6 +68,7 @@ func newDriver() *driver {
 		csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
 		csispec.ControllerServiceCapability_RPC_EXPAND_VOLUME, csispec.ControllerServiceCapability_RPC_CLONE_VOLUME,
 		csispec.ControllerServiceCapability_RPC_LIST_VOLUMES, csispec.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES,
+		csispec.ControllerServiceCapability_RPC_MODIFY_VOLUME,
 	}}
 }
 
@@ -160,10 +163,11 @@ func (d *driver) CreateVolume(_ context.Context, request *csispec.CreateVolumeRe
 		if preferred := request.GetAccessibilityRequirements().GetPreferred(); len(preferred) > 0 {
 			made.AccessibleTopology = preferred[:1]
 		}
-		of = &disk{made: made, asked: request, published: map[string]bool{}}
+		of = &disk{made: made, asked: request, published: map[string]bool{}, mutable: request.GetMutableParameters()}
 		d.volumes[request.GetName()] = of
 	}
-	if of.made.GetCapacityBytes() < request.GetCapacityRange().GetRequiredBytes() || !maps.Equal(of.asked.GetParameters(), request.GetParameters()) {
+	if of.made.GetCapacityBytes() < request.GetCapacityRange().GetRequiredBytes() || !maps.Equal(of.asked.GetParameters(), request.GetParameters()) ||
+		!maps.Equal(of.asked.GetMutableParameters(), request.GetMutableParameters()) {
 		return nil, status.Error(codes.AlreadyExists, "it was made otherwise")
 	}
 	answer := &csispec.Volume{

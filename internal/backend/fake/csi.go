@@ -15,9 +15,12 @@ import (
 // lists nothing.
 type CSI struct {
 	of *Backend
-	// undone are the requests of Undo, and attaches those of Attach, in order.
+	// undone are the requests of Undo, attaches those of Attach, and modified those of Modify, in order.
 	undone   []backend.Request
 	attaches []backend.AttachRequest
+	modified []backend.Attributes
+	// half is what Modify fails with after it has had its effect.
+	half []error
 }
 
 var (
@@ -25,6 +28,7 @@ var (
 	_ backend.Undoer   = (*CSI)(nil)
 	_ backend.Attacher = (*CSI)(nil)
 	_ backend.Expander = (*CSI)(nil)
+	_ backend.Modifier = (*CSI)(nil)
 )
 
 // handlePrefix begins each handle. Those of Google's driver look like it, and like paths of disks that Stowage did not make.
@@ -115,6 +119,43 @@ func (d *CSI) Expand(ctx context.Context, handle string, capacity resource.Quant
 		return backend.Expansion{}, err
 	}
 	return d.of.Expand(ctx, id, capacity)
+}
+
+// Modify gives a volume other attributes, or fails as FailNext said, or HalfNext.
+func (d *CSI) Modify(ctx context.Context, handle string, attributes backend.Attributes) error {
+	id, err := idOf(handle)
+	if err != nil {
+		return err
+	}
+	if err := d.of.begin(ctx, "Modify "+id+" to "+attributes.Class); err != nil {
+		return err
+	}
+	defer d.of.mu.Unlock()
+	kept, exists := d.of.volumes[id]
+	if !exists {
+		return backend.NotFound.Errorf("there is no volume %s", id)
+	}
+	kept.Attributes = &attributes
+	d.of.volumes[id], d.modified = kept, append(d.modified, attributes)
+	if len(d.half) == 0 {
+		return nil
+	}
+	err, d.half = d.half[0], d.half[1:]
+	return err
+}
+
+// HalfNext makes the next calls of Modify return these errors after they had their effect.
+func (d *CSI) HalfNext(failures ...error) {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	d.half = append(d.half, failures...)
+}
+
+// Modified returns the attributes of all calls of Modify that had an effect, in order.
+func (d *CSI) Modified() []backend.Attributes {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	return append([]backend.Attributes(nil), d.modified...)
 }
 
 // Undone returns the requests of all calls of Undo, in order.

@@ -35,6 +35,7 @@ const (
 	// undo removes what an unfinished provision made.
 	undo   operation = "undo"
 	expand operation = "expand"
+	modify operation = "modify"
 	// retain records that a volume is kept.
 	retain operation = "retain"
 	// recycle empties the directory of a volume.
@@ -166,6 +167,9 @@ func parametersOf(request backend.Request) parameters {
 		topologies: fmt.Sprint(request.Topologies),
 		metadata:   fmt.Sprint(request.Labels, request.Annotations),
 		class:      fmt.Sprint(request.Parameters, request.MountOptions, request.FSType),
+	}
+	if request.Attributes != nil {
+		p.class += fmt.Sprint(*request.Attributes)
 	}
 	if request.Node != nil {
 		p.node = request.Node.Name

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -75,6 +76,17 @@ func (s *served) Expand(ctx context.Context, id string, capacity resource.Quanti
 		key:     key{id: id},
 		run:     func(ctx context.Context) (any, error) { return backend.Expand(ctx, s.Backend, id, capacity) },
 	})
+}
+
+// Modify gives a volume other attributes. Its key is its own, so that a call to grow the volume, which
+// runs before or after it, doesn't replace its answer.
+func (s *served) Modify(ctx context.Context, id string, attributes backend.Attributes) error {
+	_, err := submit[any](ctx, s, &call{
+		subject: subject{operation: modify, parameters: parameters{class: fmt.Sprint(attributes)}},
+		key:     key{id: id, node: "/" + string(modify)}, // no node has such a name
+		run:     func(ctx context.Context) (any, error) { return nil, backend.Modify(ctx, s.Backend, id, attributes) },
+	})
+	return err
 }
 
 // Retain records that a volume is kept.

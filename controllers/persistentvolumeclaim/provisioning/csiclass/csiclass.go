@@ -116,7 +116,7 @@ func checkBounds(class *storagev1.StorageClass) error {
 func secretsOf(object *stowagev1alpha1.StorageBackend) map[string]*stowagev1alpha1.SecretReference {
 	of := object.Spec.CSI.Secrets
 	return map[string]*stowagev1alpha1.SecretReference{
-		"provisioner-secret": of.Provision, "controller-publish-secret": of.ControllerPublish, "controller-expand-secret": of.ControllerExpand,
+		"provisioner-secret": of.Provision, "controller-publish-secret": of.ControllerPublish, "controller-expand-secret": of.ControllerExpand, "controller-modify-secret": of.ControllerModify,
 		"node-stage-secret": of.NodeStage, "node-publish-secret": of.NodePublish, "node-expand-secret": of.NodeExpand,
 	}
 }

@@ -17,6 +17,10 @@ const (
 	// deletion.
 	annDeletionSecretName      = "volume.kubernetes.io/provisioner-deletion-secret-name"
 	annDeletionSecretNamespace = "volume.kubernetes.io/provisioner-deletion-secret-namespace"
+	// annModifySecretName and annModifySecretNamespace name the Secret for external-resizer's changes
+	// of its attributes.
+	annModifySecretName      = "volume.kubernetes.io/controller-modify-secret-name"
+	annModifySecretNamespace = "volume.kubernetes.io/controller-modify-secret-namespace"
 )
 
 // AsExternalProvisioner makes a PersistentVolume of a CSI driver what external-provisioner would
@@ -49,5 +53,9 @@ func AsExternalProvisioner(pv *corev1.PersistentVolume, object *stowagev1alpha1.
 	if secrets.Provision != nil {
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, annDeletionSecretName, secrets.Provision.Name)
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, annDeletionSecretNamespace, namespace)
+	}
+	if secrets.ControllerModify != nil {
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, annModifySecretName, secrets.ControllerModify.Name)
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, annModifySecretNamespace, namespace)
 	}
 }

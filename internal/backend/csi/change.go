@@ -47,3 +47,47 @@ func (b *csiBackend) Expand(ctx context.Context, id string, capacity resource.Qu
 	}
 	return backend.Expansion{Capacity: has, OnNode: answer.GetNodeExpansionRequired()}, nil
 }
+
+// modifyCodes are the codes of ControllerModifyVolume that external-resizer takes otherwise than
+// those of other calls: after an internal error the call is over, and with too few resources it may
+// go on.
+var modifyCodes = map[codes.Code]backend.ErrorKind{
+	codes.ResourceExhausted:  "",
+	codes.FailedPrecondition: backend.NotReady,
+	codes.PermissionDenied:   backend.NotReady,
+	codes.Unauthenticated:    backend.NotReady,
+	codes.Internal:           backend.NotReady,
+	codes.Unknown:            backend.NotReady,
+	codes.DataLoss:           backend.NotReady,
+}
+
+// Modify gives a volume other attributes with ControllerModifyVolume. Before the call, an error that
+// isn't about the driver's abilities says nothing about an earlier call.
+func (b *csiBackend) Modify(ctx context.Context, id string, attributes backend.Attributes) error {
+	controller, can, err := b.driver(ctx)
+	if err != nil {
+		return backend.Unavailable.Errorf("%w", err)
+	}
+	if err := b.checkModifies(can); err != nil {
+		return err
+	}
+	secrets, err := b.secret(ctx, b.spec.modifySecret())
+	if err != nil {
+		return backend.Unavailable.Errorf("%w", err)
+	}
+	_, err = call(ctx, b.spec, controller.ControllerModifyVolume, &csispec.ControllerModifyVolumeRequest{
+		VolumeId: id, Secrets: secrets, MutableParameters: attributes.Parameters,
+	})
+	if err != nil {
+		return b.spec.errorOf("ControllerModifyVolume", err, modifyCodes)
+	}
+	return nil
+}
+
+// checkModifies returns an error where the driver knows no attributes that can change.
+func (b *csiBackend) checkModifies(can abilities) error {
+	if can.has(csispec.ControllerServiceCapability_RPC_MODIFY_VOLUME) {
+		return nil
+	}
+	return backend.Invalid.Errorf("driver %s knows no VolumeAttributesClass: it doesn't claim MODIFY_VOLUME", b.spec.Driver)
+}
