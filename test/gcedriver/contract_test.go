@@ -31,22 +31,22 @@ func instanceID(name string) string {
 	return "projects/" + project + "/zones/" + zone + "/instances/" + name
 }
 
-// nodes are those of a cluster in which the driver is registered on both.
-type nodes struct{}
+// nodes are the zones of those of a cluster. The driver is registered on all.
+type nodes map[string]string
 
 func (nodes) Secret(context.Context, string) (map[string][]byte, error) {
 	return nil, errors.New("the driver needs no Secret")
 }
 
-func (nodes) Nodes(context.Context) (all []corev1.Node, err error) {
-	for _, name := range []string{node, otherNode} {
+func (n nodes) Nodes(context.Context) (all []corev1.Node, err error) {
+	for name, zone := range n {
 		all = append(all, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{zoneKey: zone}}})
 	}
 	return all, nil
 }
 
-func (nodes) CSINodes(context.Context) (all []storagev1.CSINode, err error) {
-	for _, name := range []string{node, otherNode} {
+func (n nodes) CSINodes(context.Context) (all []storagev1.CSINode, err error) {
+	for name := range n {
 		all = append(all, storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{
 			Drivers: []storagev1.CSINodeDriver{{Name: driverName, NodeID: instanceID(name), TopologyKeys: []string{zoneKey}}},
 		}})
@@ -54,15 +54,17 @@ func (nodes) CSINodes(context.Context) (all []storagev1.CSINode, err error) {
 	return all, nil
 }
 
+var inOneZone = nodes{node: zone, otherNode: zone}
+
 // backend is that of the driver's StorageBackend, as reconcilers call it.
-func (b *testbed) backend(t *testing.T) asReconcilers {
+func (b *testbed) backend(t *testing.T, of nodes) asReconcilers {
 	t.Helper()
 	object := &stowagev1alpha1.StorageBackend{ObjectMeta: metav1.ObjectMeta{Name: driverName}}
 	object.Spec.CSI = &stowagev1alpha1.CSIBackend{
 		Driver: driverName, Endpoint: "unix://" + b.path("csi.sock"), Timeout: metav1.Duration{Duration: 30 * time.Second},
 		Parameters: map[string]stowagev1alpha1.CSIParameter{"type": "pd-balanced"},
 	}
-	opened, err := csi.NewKind(nodes{}).Open(object)
+	opened, err := csi.NewKind(of).Open(object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,14 +155,14 @@ func TestStowageKeepsTheContractWithTheDriver(t *testing.T) {
 	t.Run("volumes", func(t *testing.T) {
 		backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
 			t.Cleanup(b.removeAll)
-			return b.backend(t), b.hasDisk
+			return b.backend(t, inOneZone), b.hasDisk
 		})
 	})
 	t.Run("attachments", func(t *testing.T) {
 		backendtest.AttachContract(t, func(t *testing.T) backendtest.Machines {
 			t.Cleanup(b.removeAll)
 			return backendtest.Machines{
-				Backend: b.backend(t),
+				Backend: b.backend(t, inOneZone),
 				Nodes: [2]backend.NodeIdentity{
 					{Name: node, DriverID: instanceID(node)}, {Name: otherNode, DriverID: instanceID(otherNode)},
 				},
@@ -169,6 +171,26 @@ func TestStowageKeepsTheContractWithTheDriver(t *testing.T) {
 		})
 	})
 	b.leavesNothing()
+}
+
+// Names of Google's disks are unique in their zones only.
+func TestAnUndoRemovesTheDiskInTheZoneOfItsNode(t *testing.T) {
+	t.Parallel()
+	b, in := newTestbed(t, "undo", subjects[0]), nodes{node: zone, otherNode: other}
+	all, _ := in.Nodes(t.Context())
+	for i := range all {
+		request, opened := backendtest.Request("1"), b.backend(t, in)
+		request.Node = &all[i]
+		made, err := opened.Provision(t.Context(), request)
+		if want := "/zones/" + in[all[i].Name] + "/"; err != nil || !strings.Contains(made.Handle, want) {
+			t.Fatalf("made is %+v, not in %s: %v", made, want, err)
+		}
+		request.Capacity = scaled(request.Capacity)
+		if err := backend.Undo(t.Context(), opened.Backend, request); err != nil {
+			t.Error(err)
+		}
+		b.leavesNothing()
+	}
 }
 
 // removeAll empties the cloud.
