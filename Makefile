@@ -156,8 +156,8 @@ test-sanity: build controlplane bin/ginkgo ## csi-sanity, the conformance tests 
 	@exec bin/test/e2e/sanity.test run $(SELECTED)
 
 .PHONY: test-gce-mock
-test-gce-mock: bin/gce-pd-csi-driver ## Google's own CSI driver, unmodified, with gce-mock as its cloud: csi-sanity's controller specs for each kind of disk.
-	@$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/ ./cmd/gce-mock
+test-gce-mock: bin/gce-pd-csi-driver controlplane ## Google's own CSI driver, unmodified, with gce-mock as its cloud: csi-sanity's controller specs for each kind of disk, and Stowage in place of its sidecars.
+	@$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/ ./cmd/gce-mock ./cmd/manager
 	@STOWAGE_TEST_GCE_DRIVER='$(CURDIR)/bin' go test -count=1 -v -timeout 10m $(TESTFLAGS) ./test/gcedriver
 
 .PHONY: kill-matrix

@@ -13,6 +13,8 @@ const (
 	zone    = "europe-west3-a"
 	other   = "europe-west3-b"
 	node    = "node-1"
+	// otherNode is an instance on which no driver runs.
+	otherNode = "node-2"
 	// machineType takes persistent disks and hyperdisks.
 	machineType = "c3-standard-4"
 	gibibyte    = 1 << 30

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,16 +30,52 @@ type testbed struct {
 	programs, folder, logs string
 	// cloud and metadata are where these are served.
 	cloud, metadata string
+	// driver is the present run of the driver.
+	driver *process
+}
+
+// newTestbed is one with its programs from a folder. Logs have a folder of this name.
+func newTestbed(t *testing.T, name string, of subject) *testbed {
+	t.Helper()
+	programs := os.Getenv(programsVariable)
+	if programs == "" {
+		t.Skip("make test-gce-mock runs this")
+	}
+	logs, err := filepath.Abs(filepath.Join(programs, "test", "gcedriver", name))
+	if err == nil {
+		err = os.MkdirAll(logs, 0o750)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "gce") //nolint:usetesting // t.TempDir has the test's name in it, and is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	b := &testbed{T: t, programs: programs, folder: folder, logs: logs, subject: of}
+	b.startCloud()
+	b.startMetadata()
+	b.startDriver()
+	return b
 }
 
 func (b *testbed) path(name string) string { return filepath.Join(b.folder, name) }
 
 func (b *testbed) endpoint() string { return "unix:" + b.path("csi.sock") }
 
-// start runs a program until the test ends, and returns its first line of log.
-func (b *testbed) start(command *exec.Cmd) (line string) {
+// process is a program that runs.
+type process struct {
+	// line is its first line of log.
+	line string
+	// kill ends it as a crash does, and waits until it is gone.
+	kill func()
+}
+
+// start runs a program until it is killed, or the test ends. The runs of a program share a log.
+func (b *testbed) start(command *exec.Cmd) *process {
 	b.Helper()
-	log, err := os.Create(filepath.Join(b.logs, filepath.Base(command.Path)+".log"))
+	log, err := os.OpenFile(filepath.Join(b.logs, filepath.Base(command.Path)+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -58,24 +95,25 @@ func (b *testbed) start(command *exec.Cmd) (line string) {
 		_, _ = log.WriteString(text)
 		_, _ = lines.WriteTo(log)
 	}()
-	b.Cleanup(func() {
+	kill := sync.OnceFunc(func() {
 		_ = command.Process.Kill() // it may have ended
 		<-copied
 		_ = command.Wait()
 		_ = log.Close()
 	})
-	return <-first
+	b.Cleanup(kill)
+	return &process{line: <-first, kill: kill}
 }
 
-// startCloud runs gce-mock with one instance: the node.
+// startCloud runs gce-mock with two instances: the node, and another one.
 func (b *testbed) startCloud() {
 	b.Helper()
-	line := b.start(exec.CommandContext(b.Context(), filepath.Join(b.programs, "gce-mock"),
+	run := b.start(exec.CommandContext(b.Context(), filepath.Join(b.programs, "gce-mock"),
 		"--folder", b.path("cloud"), "--listen=127.0.0.1:0", "--tls-self-signed", b.path("cloud.crt"), "--latency=20ms",
-		"--project", project, "--zone", zone+","+other, "--instance", zone+"/"+node+":"+machineType, "--log-level=1"))
+		"--project", project, "--zone", zone+","+other, "--instance", zone+"/"+node+":"+machineType, "--instance", zone+"/"+otherNode+":"+machineType, "--log-level=1"))
 	var said struct{ Endpoint string }
-	if err := json.Unmarshal([]byte(line), &said); err != nil {
-		b.Fatalf("gce-mock said %q: %v", line, err)
+	if err := json.Unmarshal([]byte(run.line), &said); err != nil {
+		b.Fatalf("gce-mock said %q: %v", run.line, err)
 	}
 	served, err := url.Parse(said.Endpoint)
 	if err != nil {
@@ -105,7 +143,8 @@ func (b *testbed) startMetadata() {
 	b.metadata = strings.TrimPrefix(server.URL, "http://")
 }
 
-// startDriver runs Google's driver, and waits until it serves.
+// startDriver runs Google's driver, and waits until it serves. It can be called again once the
+// driver was killed.
 func (b *testbed) startDriver() {
 	b.Helper()
 	b.write("cloud.conf", "[global]\nproject-id = "+project+"\nzone = "+zone+"\n")
@@ -122,7 +161,7 @@ func (b *testbed) startDriver() {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + b.folder, "SSL_CERT_FILE=" + b.path("cloud.crt"),
 		"GCE_METADATA_HOST=" + b.metadata, "GOOGLE_APPLICATION_CREDENTIALS=" + b.path("key.json"),
 	}
-	b.start(driver)
+	b.driver = b.start(driver)
 	b.awaitDriver()
 }
 

@@ -38,8 +38,12 @@ func kindOf(code codes.Code) backend.ErrorKind {
 		return backend.Conflict
 	case codes.NotFound:
 		return backend.NotFound
-	case codes.InvalidArgument, codes.Unimplemented, codes.OutOfRange, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition:
+	case codes.InvalidArgument, codes.Unimplemented, codes.OutOfRange:
 		return backend.Invalid
+	case codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition:
+		// It is not about the request: Google's driver answers so to the cloud's limit of requests. No
+		// object that changes would wake the claim.
+		return backend.Unavailable
 	default:
 		return ""
 	}

@@ -15,9 +15,6 @@ import (
 // missingSource: of CreateVolume, NotFound is about the source of a copy.
 var missingSource = map[codes.Code]backend.ErrorKind{codes.NotFound: backend.Invalid}
 
-// stillUnknown: of an Undo, a driver without room is asked again. The volume may be there all the same.
-var stillUnknown = map[codes.Code]backend.ErrorKind{codes.ResourceExhausted: backend.InProgress}
-
 // stillUsed: of DeleteVolume, FailedPrecondition says that the volume is used.
 var stillUsed = map[codes.Code]backend.ErrorKind{codes.FailedPrecondition: backend.InProgress}
 
@@ -65,8 +62,22 @@ func (b *csiBackend) Undo(ctx context.Context, request backend.Request) error {
 	if err != nil {
 		return err
 	}
-	// The node is gone or full, perhaps: the volume may be found wherever the class allows it.
-	request.Node = nil
+	// A name may be unique in its zone only: the volume is found where the first call made it.
+	err = b.undoAt(ctx, controller, can, request)
+	if request.Node != nil && (errors.Is(err, backend.WrongNode) || errors.Is(err, backend.Exhausted)) {
+		// The node is gone or full: the volume may be found wherever the class allows it.
+		request.Node = nil
+		err = b.undoAt(ctx, controller, can, request)
+	}
+	if errors.Is(err, backend.Exhausted) {
+		// A driver without room is asked again. The volume may be there all the same.
+		return backend.InProgress.Errorf("%w", err)
+	}
+	return err
+}
+
+// undoAt is Undo where the request's node can reach the volume.
+func (b *csiBackend) undoAt(ctx context.Context, controller csispec.ControllerClient, can abilities, request backend.Request) error {
 	creation, err := b.creation(ctx, request, can)
 	if err != nil {
 		return err
@@ -83,6 +94,6 @@ func (b *csiBackend) Undo(ctx context.Context, request backend.Request) error {
 	case codes.InvalidArgument, codes.OutOfRange, codes.NotFound:
 		return nil
 	default:
-		return b.spec.errorOf("CreateVolume", err, stillUnknown)
+		return b.spec.errorOf("CreateVolume", err, nil)
 	}
 }

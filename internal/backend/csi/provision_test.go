@@ -83,7 +83,7 @@ func TestACodeSaysWhetherTheStorageMayExist(t *testing.T) {
 		codes.Canceled: "", codes.Unavailable: "", codes.Internal: "", codes.Unknown: "", codes.DataLoss: "", codes.Code(99): "",
 		codes.ResourceExhausted: backend.Exhausted, codes.AlreadyExists: backend.Conflict,
 		codes.InvalidArgument: backend.Invalid, codes.NotFound: backend.Invalid, codes.Unimplemented: backend.Invalid,
-		codes.OutOfRange: backend.Invalid, codes.PermissionDenied: backend.Invalid, codes.Unauthenticated: backend.Invalid, codes.FailedPrecondition: backend.Invalid,
+		codes.OutOfRange: backend.Invalid, codes.PermissionDenied: backend.Unavailable, codes.Unauthenticated: backend.Unavailable, codes.FailedPrecondition: backend.Unavailable,
 	} {
 		t.Run(code.String(), func(t *testing.T) {
 			w := newWorld(t)

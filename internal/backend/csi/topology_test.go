@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -102,6 +104,36 @@ func TestEndlessTopologiesAreRefused(t *testing.T) {
 		{Key: "a", Values: values}, {Key: "b", Values: values},
 	}}}
 	if _, err := w.Provision(t.Context(), request); !errors.Is(err, backend.Invalid) {
+		t.Errorf("it has %v", err)
+	}
+}
+
+func TestAnUndoLooksWhereTheFirstCallWasAndElsewhereOnceThatPlaceIsFull(t *testing.T) {
+	for name, full := range map[string]string{"there is room": "", "its zone is full": "c"} {
+		t.Run(name, func(t *testing.T) {
+			w, request := zonedWorld(t), backendtest.Request("1")
+			request.Node = &w.nodes[2]
+			w.before = func(request any) error {
+				if asked, is := request.(*csispec.CreateVolumeRequest); is && zones(asked.GetAccessibilityRequirements().GetPreferred())[0] == full {
+					return status.Error(codes.ResourceExhausted, "there is no room")
+				}
+				return nil
+			}
+			if err := backend.Undo(t.Context(), w.Backend, request); err != nil || w.has(request.ID) {
+				t.Errorf("it has %v", err)
+			}
+			asked := did[*csispec.CreateVolumeRequest](w.driver)
+			if first := zones(asked[0].GetAccessibilityRequirements().GetPreferred())[0]; first != "c" {
+				t.Errorf("it looks in zone %s first", first)
+			}
+		})
+	}
+}
+
+func TestAnUndoForANodeThatIsGoneLooksWhereTheClassAllowsIt(t *testing.T) {
+	w, request := zonedWorld(t), backendtest.Request("1")
+	request.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}
+	if err := backend.Undo(t.Context(), w.Backend, request); err != nil || len(did[*csispec.CreateVolumeRequest](w.driver)) != 1 {
 		t.Errorf("it has %v", err)
 	}
 }
