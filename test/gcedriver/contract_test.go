@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -64,7 +66,11 @@ func (b *testbed) backend(t *testing.T, of nodes) asReconcilers {
 		Driver: driverName, Endpoint: "unix://" + b.path("csi.sock"), Timeout: metav1.Duration{Duration: 30 * time.Second},
 		Parameters: map[string]stowagev1alpha1.CSIParameter{"type": "pd-balanced"},
 	}
-	opened, err := csi.NewKind(of).Open(object)
+	calls, err := csi.NewCalls(prometheus.NewRegistry(), logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := csi.NewKind(of, calls).Open(object)
 	if err != nil {
 		t.Fatal(err)
 	}
