@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -59,6 +60,16 @@ func (d drivers) serve(ctx SpecContext, mode storagev1.VolumeBindingMode) {
 	}
 }
 
+// register creates a CSIDriver for each driver, which lets the scheduler go by its capacity.
+func (d drivers) register(ctx SpecContext) {
+	GinkgoHelper()
+	for name := range d {
+		registered := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}}
+		create(ctx, registered)
+		DeferCleanup(func(ctx SpecContext) { Expect(users.Delete(ctx, registered)).To(Succeed()) })
+	}
+}
+
 var _ = Describe("With the whole manager running, a CSI driver", func() {
 	It("has its room published, and again as soon as a volume is made or deleted", func(ctx SpecContext) {
 		const name = "disk.example.com"
@@ -67,9 +78,7 @@ var _ = Describe("With the whole manager running, a CSI driver", func() {
 		of.SetCapacity(func(backend.CapacityRequest) (backend.ClassCapacity, error) {
 			return backend.ClassCapacity{Available: *resource.NewQuantity(int64(10-of.storage.Len()), resource.BinarySI)}, nil
 		}, map[string]string{"zone": "a"})
-		registered := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}}
-		create(ctx, registered)
-		DeferCleanup(func(ctx SpecContext) { Expect(users.Delete(ctx, registered)).To(Succeed()) })
+		all.register(ctx)
 		all.serve(ctx, storagev1.VolumeBindingWaitForFirstConsumer)
 		Eventually(roomOf).WithContext(ctx).WithArguments(name).WithTimeout(soon).Should(Equal([]string{"10"}))
 
@@ -83,6 +92,35 @@ var _ = Describe("With the whole manager running, a CSI driver", func() {
 		Eventually(roomOf).WithContext(ctx).WithArguments(name).WithTimeout(soon).Should(Equal([]string{"10"}))
 		Expect(users.Delete(ctx, &stowagev1alpha1.StorageBackend{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 		Eventually(roomOf).WithContext(ctx).WithArguments(name).WithTimeout(soon).Should(BeEmpty())
+	})
+})
+
+var _ = Describe("With the whole manager running, the room of a CSI driver", func() {
+	It("is published while another driver hangs as it counts its own", func(ctx SpecContext) {
+		const name, hung, zones = "disk.example.com", "hung.example.com", 200
+		all, released := newDrivers(name, hung), make(chan struct{})
+		DeferCleanup(func() { close(released) })
+		var many []map[string]string
+		for zone := range zones {
+			many = append(many, map[string]string{"zone": fmt.Sprint(zone)})
+		}
+		all[hung].SetCapacity(func(backend.CapacityRequest) (backend.ClassCapacity, error) {
+			<-released
+			return backend.ClassCapacity{}, nil
+		}, many...)
+		all[name].SetCapacity(func(backend.CapacityRequest) (backend.ClassCapacity, error) {
+			return backend.ClassCapacity{Available: *resource.NewQuantity(10, resource.BinarySI)}, nil
+		}, map[string]string{"zone": "a"})
+		all.register(ctx)
+		all.serve(ctx, storagev1.VolumeBindingWaitForFirstConsumer)
+
+		Eventually(roomOf).WithContext(ctx).WithArguments(hung).WithTimeout(soon).Should(HaveLen(zones))
+		Eventually(roomOf).WithContext(ctx).WithArguments(name).WithTimeout(soon).Should(Equal([]string{"10"}))
+		claim := Claim(InClass(hung))
+		claim.Annotations = map[string]string{volume.AnnSelectedNode: "node-1"}
+		create(ctx, Node("node-1"), claim)
+		eventuallyBound(ctx, claim)
+		Expect(roomOf(ctx, hung)).To(HaveEach("unknown"))
 	})
 })
 
