@@ -42,6 +42,7 @@ func newCSIWorld(scope reconciler.Scope) *world {
 		for _, object := range w.all(&storagev1.CSINodeList{}) {
 			_ = w.direct.Delete(context.Background(), object)
 		}
+		_ = w.direct.Delete(context.Background(), registeredDriver())
 	})
 	w.create(csiBackend(), tiered())
 	w.settle()
@@ -96,6 +97,11 @@ func attachedByDriver() (*world, *storagev1.VolumeAttachment, *corev1.Persistent
 	Expect(attachment.Status.Attached).To(BeTrue())
 	Expect(w.storage.AttachedTo(pv.Name)).To(Equal([]string{"id-1"}))
 	return w, attachment, pv
+}
+
+// registeredDriver is the driver's CSIDriver, which lets the scheduler go by its capacity.
+func registeredDriver() *storagev1.CSIDriver {
+	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: csiDriver}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}}
 }
 
 // registered is a CSINode of the driver, which gave the node an id.

@@ -7,6 +7,7 @@
 //	node                    decide which volumes a node gets and gives up
 //	storageclass            release deleted classes that a CSI driver's call needs
 //	storagebackend          probe backends, keep their StorageClasses; audit: orphans, lost volumes
+//	csicapacity             the room of CSI drivers, for the scheduler
 //	nodevolume              NodeDisks and their free space, NodeVolumes without a node
 //	ephemeral               make the claims of generic ephemeral volumes
 //	volumeattributesclass   protect VolumeAttributesClasses in use
@@ -26,6 +27,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/csicapacity"
 	"github.com/stowage-dev/stowage/controllers/ephemeral"
 	"github.com/stowage-dev/stowage/controllers/node"
 	"github.com/stowage-dev/stowage/controllers/nodevolume"
@@ -56,8 +58,8 @@ type Options struct {
 	// Recycler empties volumes of policy Recycle that people made. Nil: their phase becomes
 	// Failed.
 	Recycler backend.Recycler
-	// Namespace is the manager's own, where it publishes the free space of nodes. Empty: it
-	// publishes nothing.
+	// Namespace is the manager's own, where it publishes the free space of nodes, and of CSI drivers.
+	// Empty: it publishes nothing.
 	Namespace string
 	// ForceDetachAfter is how long a node must have been not Ready, or gone, until volumes of
 	// foreign drivers are detached from it by force. A StorageBackend sets it for its own.
@@ -107,6 +109,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		volumeattachment.New(deps),
 		comparison.New(deps),
 		storageclass.New(deps),
+	}
+	if options.Namespace != "" {
+		reconcilers = append(reconcilers, csicapacity.New(deps), csicapacity.NewRefresher(deps))
 	}
 	if options.Scope == reconciler.ClusterScope {
 		reconcilers = append(reconcilers, ephemeral.New(deps), volumeattributesclass.New(deps), node.New(deps))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/csicapacity"
 	"github.com/stowage-dev/stowage/controllers/ephemeral"
 	"github.com/stowage-dev/stowage/controllers/nodevolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolume"
@@ -76,6 +77,9 @@ type world struct {
 	storageClasses *storageclass.Reconciler
 	// disks, locals and adopts run only in specs that are about them.
 	disks *nodevolume.DiskReconciler
+	// capacities and refreshes run only in specs that are about them, too.
+	capacities *csicapacity.Reconciler
+	refreshes  *csicapacity.Refresher
 	// attachments run over what of theirs there is.
 	attachments *volumeattachment.Reconciler
 	comparisons *comparison.Comparer
@@ -115,6 +119,8 @@ func (w *world) restart() {
 	w.storageClasses = storageclass.New(w.dependencies(w.views.storageClasses))
 	w.backends = storagebackend.New(w.dependencies(w.views.backends))
 	w.disks = nodevolume.NewDiskReconciler(w.dependencies(w.views.disks))
+	w.capacities = csicapacity.New(w.dependencies(w.views.capacities))
+	w.refreshes = csicapacity.NewRefresher(w.dependencies(w.views.refreshes))
 	w.locals = nodevolume.New(w.dependencies(w.views.locals))
 	w.adopts = nodevolume.NewAdopter(w.dependencies(w.views.adopts))
 	w.attachments = volumeattachment.New(w.dependencies(w.views.attachments))

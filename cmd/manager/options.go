@@ -43,8 +43,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
-		"Namespace of the lease, of the CSIStorageCapacities that give the scheduler the free space of nodes,\n"+
-			"and of Secrets with credentials. Default: the pod's own; needed outside a cluster.")
+		"Namespace of the lease, of the CSIStorageCapacities that give the scheduler the free space of nodes\n"+
+			"and CSI drivers, and of Secrets with credentials. Default: the pod's own; needed outside a cluster.")
 	flags.StringVar(&o.localBase, "local-base", "/var/lib/stowage",
 		"Folder on every node below which local backends are. The node agents need the same.")
 	flags.StringVar(&o.nfsMounts, "nfs-mounts", "",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -13,6 +12,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/room"
+	"github.com/stowage-dev/stowage/internal/storagecapacity"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -38,27 +38,7 @@ func (r capacities) publish(ctx context.Context, p *pair) error {
 	if err != nil {
 		return err
 	}
-	for i := range published.Items {
-		had := &published.Items[i]
-		want := desired[had.Name]
-		delete(desired, had.Name)
-		if want != nil && sameTarget(had, want) {
-			if err := r.correct(ctx, had, want); err != nil {
-				return err
-			}
-			continue
-		}
-		// The class, or a label of the node, was changed: the next pass creates it again.
-		if err := r.client.Delete(ctx, had, client.Preconditions{UID: &had.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting CSIStorageCapacity %s: %w", had.Name, err)
-		}
-	}
-	for _, want := range desired {
-		if err := r.client.Create(ctx, want); client.IgnoreAlreadyExists(err) != nil {
-			return fmt.Errorf("creating CSIStorageCapacity %s: %w", want.Name, err)
-		}
-	}
-	return nil
+	return storagecapacity.Publish(ctx, r.client, published.Items, desired)
 }
 
 // of returns the desired objects of a disk, by name.
@@ -99,21 +79,4 @@ func (r capacities) capacityOf(p *pair, class *storagev1.StorageClass) (*storage
 	}
 	err := controllerutil.SetControllerReference(p.disk, capacity, r.client.Scheme())
 	return capacity, wrap.Error(err, "owning CSIStorageCapacity %s", capacity.Name)
-}
-
-// sameTarget compares the immutable fields of a capacity, and the owner: a recreated disk is
-// another owner.
-func sameTarget(had, want *storagev1.CSIStorageCapacity) bool {
-	return had.StorageClassName == want.StorageClassName && equality.Semantic.DeepEqual(had.NodeTopology, want.NodeTopology) &&
-		equality.Semantic.DeepEqual(had.OwnerReferences, want.OwnerReferences)
-}
-
-func (r capacities) correct(ctx context.Context, had, want *storagev1.CSIStorageCapacity) error {
-	if equality.Semantic.DeepEqual(had.Capacity, want.Capacity) && equality.Semantic.DeepEqual(had.MaximumVolumeSize, want.MaximumVolumeSize) {
-		return nil
-	}
-	before := had.DeepCopy()
-	had.Capacity, had.MaximumVolumeSize = want.Capacity, want.MaximumVolumeSize
-	err := r.client.Patch(ctx, had, client.MergeFrom(before))
-	return wrap.Error(client.IgnoreNotFound(err), "updating CSIStorageCapacity %s", had.Name)
 }

@@ -113,6 +113,9 @@ const (
 	// StorageClassInUse: a deleted StorageClass waits for a claim for which its CSI driver may
 	// have made a volume.
 	StorageClassInUse = "StorageClassInUse"
+	// CapacityNotPublished: the scheduler doesn't know how much room a CSI driver has for volumes of a
+	// class.
+	CapacityNotPublished = "CapacityNotPublished"
 	// AttachmentCheckFailed: the backend couldn't list what is attached.
 	AttachmentCheckFailed = "AttachmentCheckFailed"
 	// StrayAttachment: a disk of this cluster is attached to a machine, and no

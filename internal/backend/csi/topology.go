@@ -10,6 +10,7 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -90,20 +91,21 @@ func (b *csiBackend) segmentsOfNodes(ctx context.Context, one *corev1.Node) (all
 	if err != nil {
 		return nil, nil, err
 	}
-	labels := make(map[string]map[string]string, len(nodes))
+	labelsOf, known := make(map[string]map[string]string, len(nodes)), map[string]bool{}
 	for i := range nodes {
-		labels[nodes[i].Name] = nodes[i].Labels
+		labelsOf[nodes[i].Name] = nodes[i].Labels
 	}
 	if one != nil {
-		labels[one.Name] = one.Labels
+		labelsOf[one.Name] = one.Labels
 	}
 	for i := range registered {
 		keys, is := topologyKeys(&registered[i], b.spec.Driver)
-		of := segmentsFrom(labels[registered[i].Name], keys)
+		of := segmentsFrom(labelsOf[registered[i].Name], keys)
 		if one != nil && registered[i].Name == one.Name && is {
 			ofNode = of
 		}
-		if len(of) > 0 && !slices.ContainsFunc(all, func(s segments) bool { return maps.Equal(s, of) }) {
+		if name := labels.Set(of).String(); len(of) > 0 && !known[name] {
+			known[name] = true
 			all = append(all, of)
 		}
 	}

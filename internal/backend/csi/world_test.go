@@ -53,6 +53,8 @@ type driver struct {
 	before, after func(request any) error
 	// lies changes an answer of CreateVolume.
 	lies func(*csispec.Volume)
+	// room is what GetCapacity answers.
+	room *csispec.GetCapacityResponse
 }
 
 type disk struct {
@@ -227,6 +229,10 @@ func (d *driver) ControllerExpandVolume(
 	}
 	of.made.CapacityBytes = max(of.made.GetCapacityBytes(), request.GetCapacityRange().GetRequiredBytes())
 	return &csispec.ControllerExpandVolumeResponse{CapacityBytes: of.made.GetCapacityBytes(), NodeExpansionRequired: true}, nil
+}
+
+func (d *driver) GetCapacity(context.Context, *csispec.GetCapacityRequest) (*csispec.GetCapacityResponse, error) {
+	return d.room, nil
 }
 
 // ListVolumes lists one volume on each page.

@@ -21,6 +21,9 @@ type CSI struct {
 	modified []backend.Attributes
 	// half is what Modify fails with after it has had its effect.
 	half []error
+	// topologies and room are what SetCapacity set.
+	topologies []map[string]string
+	room       func(backend.CapacityRequest) (backend.ClassCapacity, error)
 }
 
 var (
@@ -29,6 +32,9 @@ var (
 	_ backend.Attacher = (*CSI)(nil)
 	_ backend.Expander = (*CSI)(nil)
 	_ backend.Modifier = (*CSI)(nil)
+
+	_ backend.TopologyReporter      = (*CSI)(nil)
+	_ backend.ClassCapacityReporter = (*CSI)(nil)
 )
 
 // handlePrefix begins each handle. Those of Google's driver look like it, and like paths of disks that Stowage did not make.
@@ -45,6 +51,9 @@ func (d *CSI) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { r
 
 // Capabilities are all that there are.
 func (d *CSI) Capabilities() backend.Capabilities { return d.of.Capabilities() }
+
+// Probe returns what SetProbe set.
+func (d *CSI) Probe(ctx context.Context) error { return d.of.Probe(ctx) }
 
 // Provision keeps the request, and returns a handle.
 func (d *CSI) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
@@ -156,6 +165,35 @@ func (d *CSI) Modified() []backend.Attributes {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()
 	return append([]backend.Attributes(nil), d.modified...)
+}
+
+// SetCapacity makes the driver report room in these topologies: what the function answers. Until then
+// it reports none.
+func (d *CSI) SetCapacity(room func(backend.CapacityRequest) (backend.ClassCapacity, error), topologies ...map[string]string) {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	d.topologies, d.room = topologies, room
+}
+
+// CapacityTopologies returns the topologies of SetCapacity. A driver that fails its probe doesn't answer.
+func (d *CSI) CapacityTopologies(ctx context.Context) ([]map[string]string, error) {
+	if err := d.of.Probe(ctx); err != nil {
+		return nil, err
+	}
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	return d.topologies, nil
+}
+
+// CapacityOf returns the room of SetCapacity.
+func (d *CSI) CapacityOf(ctx context.Context, request backend.CapacityRequest) (backend.ClassCapacity, error) {
+	if err := d.of.Probe(ctx); err != nil {
+		return backend.ClassCapacity{}, err
+	}
+	d.of.mu.Lock()
+	room := d.room
+	d.of.mu.Unlock()
+	return room(request)
 }
 
 // Undone returns the requests of all calls of Undo, in order.

@@ -48,6 +48,9 @@ const (
 	observe operation = "observe-node"
 	// list is about all attachments of a backend.
 	list operation = "attachments"
+	// capacity is about the room for volumes of a class, and topologies about where room is.
+	capacity   operation = "capacity"
+	topologies operation = "capacity-topologies"
 )
 
 // key identifies a call among those that can be open at the same time. The calls for one volume
