@@ -26,6 +26,20 @@ var _ = Describe("A volume of a CSI driver with a StorageBackend", func() {
 		Expect(w.newEvents()).To(ContainElement(ContainSubstring("Normal VolumeDeleted")))
 	})
 
+	It("is removed by one call, though another program writes to the volume at the same time", func() {
+		const writes = 4
+		for number := range writes {
+			w, claim, pv := madeByDriver()
+			w.delete(claim)
+			w.faults = map[int]fault{w.written + number: contended}
+			w.settle()
+
+			Expect(w.gone(pv)).To(BeTrue())
+			Expect(w.storage.Calls()).To(HaveExactElements("Provision "+pv.Name, "Delete "+pv.Name))
+			w.empty()
+		}
+	})
+
 	It("stays for the undelete window of its backend", func() {
 		w, claim, pv := madeByDriver()
 		update(w, csiBackend(), func(object *stowagev1alpha1.StorageBackend) {
