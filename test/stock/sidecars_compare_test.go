@@ -30,43 +30,67 @@ var unlike = []any{
 // listed must differ, too.
 func expectAlike(sidecars, stowage *user) {
 	GinkgoHelper()
-	theirs, ours := sidecars.fields("sidecars"), stowage.fields("stowage")
-	var differences []any
-	for _, key := range slices.Sorted(maps.Keys(merged(theirs, ours))) {
+	Expect(differences(sidecars.fields("sidecars"), stowage.fields("stowage"))).To(ConsistOf(unlike))
+}
+
+// expectAlikeRequests compares the requests of a method for two claims of one class.
+func expectAlikeRequests(method string, sidecars, stowage *user, unlike ...any) {
+	GinkgoHelper()
+	theirs, ours := map[string]string{}, map[string]string{}
+	sidecars.addRequest(theirs, "sidecars", method)
+	stowage.addRequest(ours, "stowage", method)
+	Expect(ours).NotTo(BeEmpty())
+	Expect(differences(theirs, ours)).To(ConsistOf(unlike...))
+}
+
+// differences are the fields that differ.
+func differences(theirs, ours map[string]string) (found []string) {
+	all := maps.Clone(theirs)
+	maps.Copy(all, ours)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if theirs[key] != ours[key] {
 			AddReportEntry("unlike", fmt.Sprintf("%s: %s by the sidecars, %s by Stowage", key, theirs[key], ours[key]), ReportEntryVisibilityFailureOrVerbose)
-			differences = append(differences, key)
+			found = append(found, key)
 		}
 	}
-	Expect(differences).To(ConsistOf(unlike))
+	return found
 }
 
-func merged(one, other map[string]string) map[string]string {
-	both := maps.Clone(one)
-	maps.Copy(both, other)
-	return both
-}
-
-// fields are those of the objects of a claim, and of the driver's requests for them, by their paths. Names and
-// ids that no two claims share have the same words in their place.
+// fields are those of the objects of a claim, and of the driver's requests for them, by their paths.
 func (u *user) fields(by string) map[string]string {
 	GinkgoHelper()
-	same := strings.NewReplacer(
-		string(u.claim.UID), "CLAIM", u.attachment.Name, "ATTACHMENT", string(u.attachment.UID), "ATTACHMENT",
-		string(u.pv.UID), "VOLUME", `"`+u.claim.Name+`"`, `"NAME"`, `"`+u.handle()+`"`, `"HANDLE"`)
 	all := map[string]string{}
 	for _, object := range u.attached {
 		kind := strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1.")
 		object.SetManagedFields(nil)
 		object.SetResourceVersion("")
-		flatten(all, kind, object, same)
+		flatten(all, kind, object, u.same())
 	}
-	for method, volume := range map[string]string{"CreateVolume": u.pv.Name, "ControllerPublishVolume": u.handle()} {
-		text, err := protojson.Marshal(u.driver.request(by, method, volume))
-		Expect(err).NotTo(HaveOccurred())
-		flatten(all, method, json.RawMessage(text), same)
-	}
+	u.addRequest(all, by, "CreateVolume")
+	u.addRequest(all, by, "ControllerPublishVolume")
 	return all
+}
+
+func (u *user) addRequest(all map[string]string, by, method string) {
+	GinkgoHelper()
+	of := u.handle()
+	if method == "CreateVolume" {
+		of = u.pv.Name
+	}
+	text, err := protojson.Marshal(u.driver.request(by, method, of))
+	Expect(err).NotTo(HaveOccurred())
+	flatten(all, method, json.RawMessage(text), u.same())
+}
+
+// same replaces names and ids that no two claims share by the same words.
+func (u *user) same() *strings.Replacer {
+	words := []string{
+		string(u.claim.UID), "CLAIM", string(u.pv.UID), "VOLUME", `"` + u.claim.Name + `"`, `"NAME"`, `"` + u.handle() + `"`, `"HANDLE"`,
+	}
+	if u.attachment != nil {
+		words = append(words, u.attachment.Name, "ATTACHMENT", string(u.attachment.UID), "ATTACHMENT")
+	}
+	return strings.NewReplacer(words...)
 }
 
 // flatten adds the fields of a value to others.

@@ -48,8 +48,8 @@ func startDriver(ctx context.Context) *movableDriver {
 	Expect(driver.Start()).To(Succeed())
 	DeferCleanup(driver.Kill)
 	d.recorder = record(d.socket("driver"))
-	d.serve(d.socket("sidecars"))
-	d.serve(d.socket("stowage"))
+	d.serve(d.socket("sidecars")) //nolint:contextcheck // calls have the contexts of their callers
+	d.serve(d.socket("stowage"))  //nolint:contextcheck // the same
 	for _, name := range []string{"csi-provisioner", "csi-attacher", "csi-resizer"} {
 		address := freeAddress()
 		d.sidecars = append(d.sidecars, cluster.NewProgram(cluster.ProgramOptions{
@@ -95,13 +95,16 @@ func (d *movableDriver) makeObjects(ctx context.Context) {
 	create(ctx, class, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: movable}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: namespace}, Data: map[string][]byte{"key": []byte("opens it")}})
 	d.register(ctx, storagev1.CSINodeDriver{Name: movable, NodeID: movable, TopologyKeys: []string{movableKey}})
-	DeferCleanup(func(ctx SpecContext) {
-		d.wipe(ctx)
-		remove(ctx, class, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: movable}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: namespace}})
-		d.register(ctx)
-		eventuallyGone(ctx, class)
-	})
+	DeferCleanup(d.removeObjects, class)
+}
+
+func (d *movableDriver) removeObjects(ctx context.Context, class *storagev1.StorageClass) {
+	GinkgoHelper()
+	d.wipe(ctx)
+	remove(ctx, class, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: movable}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: namespace}})
+	d.register(ctx)
+	eventuallyGone(ctx, class)
 }
 
 // wipe removes what a spec that failed left, though nothing serves the driver any more: it ends with the spec.
@@ -123,12 +126,12 @@ func (d *movableDriver) wipe(ctx context.Context) {
 // register does what the node's kubelet does once the driver's pod runs there, or no longer.
 func (d *movableDriver) register(ctx context.Context, as ...storagev1.CSINodeDriver) {
 	GinkgoHelper()
-	node, object := &corev1.Node{}, &storagev1.CSINode{}
+	node := &corev1.Node{}
 	Expect(users.Get(ctx, client.ObjectKey{Name: movableNode}, node)).To(Succeed())
 	before := node.DeepCopy()
 	node.Labels[movableKey] = movableValue
 	Expect(users.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
-	object = driversOn(node)
+	object := driversOn(node)
 	earlier := &storagev1.CSINode{}
 	Expect(users.Get(ctx, keyOf(object), earlier)).To(Succeed())
 	object.ResourceVersion = earlier.ResourceVersion
@@ -150,7 +153,7 @@ func (d *movableDriver) handOver(ctx context.Context) *stowagev1alpha1.StorageBa
 		}},
 	}
 	create(ctx, object)
-	DeferCleanup(func(ctx SpecContext) { d.handBack(ctx, object) })
+	DeferCleanup(d.handBack, object)
 	Eventually(func(g Gomega) {
 		g.Expect(users.Get(ctx, keyOf(object), object)).To(Succeed())
 		g.Expect(meta.IsStatusConditionTrue(object.Status.Conditions, stowagev1alpha1.ReadyCondition)).To(BeTrue(), "%v", object.Status.Conditions)

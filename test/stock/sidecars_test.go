@@ -38,13 +38,17 @@ var _ = Describe("A CSI driver with the real sidecars", Label("sidecars"), func(
 		expectNoTraces(ctx, made)
 		driver.startSidecars(ctx)
 		driver.expectStill(ctx, before)
-		made.grow(ctx, "2Gi")
+		made.grow(ctx, "3Gi")
 		made.detach(ctx)
 		made.remove(ctx)
 		used.remove(ctx)
 		Expect(driver.different(before)).To(ConsistOf(
 			"sidecars ControllerExpandVolume "+made.handle(), "sidecars ControllerUnpublishVolume "+made.handle(),
 			"sidecars DeleteVolume "+made.handle(), "sidecars DeleteVolume "+used.handle()))
+		expectAlikeRequests("ControllerUnpublishVolume", made, used)
+		expectAlikeRequests("DeleteVolume", made, doomed)
+		expectAlikeRequests("ControllerExpandVolume", made, used, "ControllerExpandVolume volumeCapability.accessMode.mode",
+			"ControllerExpandVolume volumeCapability.mount.fsType", "ControllerExpandVolume volumeCapability.mount.mountFlags.0")
 		Expect(driver.volumes(ctx)).To(BeEmpty())
 	})
 
