@@ -69,7 +69,7 @@ K8S_BIN    := bin/k8s/$(K8S_VERSION)
 GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
 EARLIER    := bin/upgrade/$(UPGRADE_FROM)
 KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
-MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver test/chart
+MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver hack/sidecars test/chart
 GO_BUILD   := go build -buildvcs=false
 # A suite is a static program: guests run it as their first process. Its arguments are Ginkgo's.
 BUILD_SUITE := go test -c -o bin/test/e2e/
@@ -147,7 +147,13 @@ flakes: ## Make TARGET until it fails, at most RUNS times (0: no limit). PACKAGE
 
 .PHONY: test-stock
 test-stock: build controlplane-whole ## Test Stowage beside the real kube-controller-manager and kube-scheduler, and the hand-over to --scope=cluster and back. Needs root.
-	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE go test -timeout 20m ./test/stock
+	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE go test -timeout 20m ./test/stock -ginkgo.label-filter='!sidecars'
+
+.PHONY: test-sidecars
+test-sidecars: build controlplane bin/csi-mock-driver bin/csi-provisioner bin/csi-attacher bin/csi-resizer ## Hand a CSI driver over from the real external-provisioner, -attacher and -resizer to Stowage, and back. Needs root.
+	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) kube-controller-manager
+	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) kube-scheduler
+	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE go test -count=1 -timeout 10m $(TESTFLAGS) ./test/stock -ginkgo.label-filter=sidecars
 
 .PHONY: test-sanity
 test-sanity: build controlplane bin/ginkgo ## csi-sanity, the conformance tests of CSI, for each driver and kind of volume, with real mounts. Needs root; installs Debian packages.
@@ -415,6 +421,17 @@ bin/gce-pd-csi-driver: hack/gcedriver/go.mod hack/gcedriver/go.sum
 	@version=$$(GOFLAGS= go -C hack/gcedriver list -m -f '{{.Version}}' $(GCE_DRIVER)); \
 		GOFLAGS= go -C hack/gcedriver build -buildvcs=false -ldflags "-X main.version=$$version" -o '$(CURDIR)/$@' $(GCE_DRIVER)/cmd/gce-pd-csi-driver
 	@touch $@
+
+# The sidecars that `hack/sidecars` pins, and the driver of Kubernetes' own tests.
+bin/csi-provisioner: TOOL := github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner
+bin/csi-attacher:    TOOL := github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher
+bin/csi-resizer:     TOOL := github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer
+bin/csi-mock-driver: TOOL := ./mockdriver
+
+bin/csi-provisioner bin/csi-attacher bin/csi-resizer bin/csi-mock-driver: hack/sidecars/go.mod hack/sidecars/go.sum
+	@$(build-tool)
+
+bin/csi-mock-driver: hack/sidecars/mockdriver/main.go
 
 # A tool is built in the module that pins it.
 define build-tool

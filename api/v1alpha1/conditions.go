@@ -74,7 +74,8 @@ const (
 	ReasonStorageClassConflict = "StorageClassConflict"
 	// ReasonNotRequested: the spec doesn't request what the condition is about.
 	ReasonNotRequested = "NotRequested"
-	// ReasonInUse: the backend is being deleted and waits for its last volume.
+	// ReasonInUse: the backend is being deleted and waits for its last volume. One of kind csi waits for
+	// unfinished calls and undelete windows only.
 	ReasonInUse = "InUse"
 	// ReasonExhausted: there is no room for the requested capacity.
 	ReasonExhausted = "Exhausted"

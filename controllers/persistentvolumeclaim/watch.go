@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
@@ -137,9 +138,30 @@ func (r *Reconciler) claimsWaitingForClass(ctx context.Context, class client.Obj
 	return requests
 }
 
-// claimsWaitingForBackend wakes all claims of classes with this backend.
+// claimsWaitingForBackend wakes all unbound claims of classes with this backend, and the claims of its volumes
+// that request more.
 func (r *Reconciler) claimsWaitingForBackend(ctx context.Context, object client.Object) []reconcile.Request {
-	return r.claimsOfClassesWith(ctx, object.GetName())
+	return append(r.claimsOfClassesWith(ctx, object.GetName()), claimsThatGrow(ctx, r.client, object.GetName())...)
+}
+
+// claimsThatGrow returns the claims that request more than their volumes in a backend have. A CSI driver's own
+// resizer may have begun, before the driver had a StorageBackend.
+func claimsThatGrow(ctx context.Context, reader client.Reader, backend string) (requests []reconcile.Request) {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := reader.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: backend}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the volumes of a backend", "backend", backend)
+	}
+	for i := range volumes.Items {
+		ref, claim := volumes.Items[i].Spec.ClaimRef, &corev1.PersistentVolumeClaim{}
+		if ref == nil {
+			continue
+		}
+		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		if err := reader.Get(ctx, key, claim, wake.Unhurried, client.UnsafeDisableDeepCopy); err == nil && expansion.RequestsMore(claim) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
 }
 
 // diskEvents wakes, in rounds, the claims of classes with the backend of a disk that has more

@@ -18,6 +18,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -209,4 +210,24 @@ func bindingModeOf(object *stowagev1alpha1.StorageBackend) storagev1.VolumeBindi
 	default:
 		return storagev1.VolumeBindingWaitForFirstConsumer
 	}
+}
+
+// release removes the finalizer of the classes of a CSI driver: no reconciler serves the driver any more, and no claim
+// has a pending operation. With the finalizer, a class could not be deleted after Stowage is uninstalled.
+func (r classes) release(ctx context.Context, live client.Reader, object *stowagev1alpha1.StorageBackend) error {
+	classes := &storagev1.StorageClassList{}
+	if err := live.List(ctx, classes); err != nil {
+		return fmt.Errorf("listing the StorageClasses of driver %s: %w", object.Name, err)
+	}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		before := class.DeepCopy()
+		if object.Spec.CSI == nil || class.Provisioner != object.Spec.CSI.Driver || !controllerutil.RemoveFinalizer(class, stowagev1alpha1.ProvisioningFinalizer) {
+			continue
+		}
+		if err := r.client.Patch(ctx, class, patch.Fenced(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the finalizer of StorageClass %s: %w", class.Name, err)
+		}
+	}
+	return nil
 }

@@ -49,6 +49,9 @@ func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBac
 			return ctrl.Result{RequeueAfter: probeInterval}, nil
 		}
 	}
+	if err := r.classes.release(ctx, r.live, object); err != nil {
+		return ctrl.Result{}, err
+	}
 	before := object.DeepCopy()
 	controllerutil.RemoveFinalizer(object, stowagev1alpha1.BackendInUseFinalizer)
 	err := r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -57,7 +60,7 @@ func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBac
 
 // findUser finds what still needs a backend, and returns advice about it. That is a volume, or
 // a claim for which the backend may have been called. It may also be a NodeVolume without
-// either, or an attachment of an existing disk.
+// either, or an attachment of an existing disk. Volumes of a CSI driver go on with its sidecars.
 func findUser(ctx context.Context, reader client.Reader, object *stowagev1alpha1.StorageBackend) (string, error) {
 	name := object.Name
 	volumes, claims, records := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &stowagev1alpha1.NodeVolumeList{}
@@ -68,8 +71,12 @@ func findUser(ctx context.Context, reader client.Reader, object *stowagev1alpha1
 		}
 	}
 	for i := range volumes.Items {
-		if isIn(&volumes.Items[i], object) {
-			return adviceOnVolume(&volumes.Items[i]), nil
+		switch pv := &volumes.Items[i]; {
+		case isIn(pv, object) && object.Spec.CSI == nil:
+			return adviceOnVolume(pv), nil
+		case isIn(pv, object) && isInUndeleteWindow(pv, object):
+			return fmt.Sprintf("volume %s, which external-provisioner would remove at once: wait, or set spec.deletion.retainFor to 0s, "+
+				"or the policy of the volume to Retain", pv.Name), nil
 		}
 	}
 	for i := range claims.Items {
@@ -94,6 +101,12 @@ func findUser(ctx context.Context, reader client.Reader, object *stowagev1alpha1
 // CSI driver that Stowage doesn't serve: that driver's volumes are not in it.
 func isIn(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) bool {
 	return slices.Contains(index.BackendOf(pv), object.Name) && (object.Spec.CSI != nil || backend.IsOurs(pv.Spec.CSI.Driver))
+}
+
+// isInUndeleteWindow reports whether a volume stays for a while after its claim. Only Stowage knows
+// for how long.
+func isInUndeleteWindow(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) bool {
+	return object.Spec.Deletion.RetainFor.Duration > 0 && pv.Status.Phase == corev1.VolumeReleased && provisioned.MayDelete(pv)
 }
 
 func adviceOnVolume(pv *corev1.PersistentVolume) string {

@@ -44,6 +44,7 @@ func TestStock(t *testing.T) {
 	}
 	SetDefaultEventuallyTimeout(soon)
 	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	specs.Run(t, "Beside a stock Kubernetes")
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/storage/volume"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // EnsureProtected adds the finalizer to a volume that was created while the admission plug-in
@@ -91,4 +93,18 @@ func (r *Reclaimer) release(ctx context.Context, pv *corev1.PersistentVolume) er
 		controllerutil.RemoveFinalizer(pv, uses.VolumeProtection)
 	}
 	return patch.Volume(ctx, r.client, before, pv, "releasing")
+}
+
+// releaseRemoved releases a volume whose storage is gone. Kubernetes removes its own finalizer at about the
+// same time: the pass that such a conflict would repeat calls the backend again.
+func (r *Reclaimer) releaseRemoved(ctx context.Context, pv *corev1.PersistentVolume) error {
+	err := r.release(ctx, pv)
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	current := &corev1.PersistentVolume{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil || current.UID != pv.UID {
+		return wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	return r.release(ctx, current)
 }

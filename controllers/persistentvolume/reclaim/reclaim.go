@@ -90,7 +90,7 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 	if err != nil {
 		return r.waitOrFail(pv, err)
 	}
-	if err := r.release(ctx, pv); err != nil {
+	if err := r.releaseRemoved(ctx, pv); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.recordEnd(pv, object, remains)

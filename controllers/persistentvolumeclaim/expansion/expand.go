@@ -39,7 +39,7 @@ func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, e
 	switch {
 	case err != nil || pv == nil || !binder.TiedTo(pv, claim):
 		return nil, err
-	case !requestsMore(claim):
+	case !RequestsMore(claim):
 		return nil, r.forgetEarlierSize(ctx, claim, pv)
 	}
 	served, err := step.IsServed(ctx, r.drivers, pv)

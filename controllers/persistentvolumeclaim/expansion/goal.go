@@ -9,7 +9,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-func requestsMore(claim *corev1.PersistentVolumeClaim) bool {
+// RequestsMore reports whether a bound claim requests more than it has.
+func RequestsMore(claim *corev1.PersistentVolumeClaim) bool {
 	has, bound := claim.Status.Capacity[corev1.ResourceStorage]
 	return bound && claim.Status.Phase == corev1.ClaimBound && has.Cmp(requested(claim)) < 0
 }

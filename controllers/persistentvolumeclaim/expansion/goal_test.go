@@ -59,7 +59,7 @@ func TestTheSizeThatAClaimGetsNext(t *testing.T) {
 				})
 			}
 			got := ""
-			if requestsMore(claim) && mayExpand(claim) {
+			if RequestsMore(claim) && mayExpand(claim) {
 				goal := goalOf(claim, Volume("v", Holding(test.volume)))
 				got = goal.String()
 			}
@@ -72,7 +72,7 @@ func TestTheSizeThatAClaimGetsNext(t *testing.T) {
 
 func TestAClaimThatIsNotBoundDoesNotGrow(t *testing.T) {
 	claim := Claim(Asking("2Gi"))
-	if requestsMore(claim) {
+	if RequestsMore(claim) {
 		t.Error("it has nothing yet")
 	}
 }

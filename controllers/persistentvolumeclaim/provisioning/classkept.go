@@ -80,8 +80,8 @@ func (r *Provisioner) liveClass(ctx context.Context, cached *storagev1.StorageCl
 	}
 }
 
-// forgetUncalled removes a pending operation for which no driver was called: without its class it
-// could not be undone.
+// forgetUncalled removes a pending operation for which no backend was called: without its class, or
+// its backend, it could not be undone.
 func (r *Provisioner) forgetUncalled(ctx context.Context, scope *step.Scope, began bool) error {
 	if !began {
 		return nil

@@ -145,7 +145,7 @@ func (r *Provisioner) provisionFrom(
 	if err := r.ensureOperation(ctx, scope, object, request); err != nil {
 		return nil, err
 	}
-	if waiting, err := r.awaitUsable(ctx, object); waiting != nil || err != nil {
+	if waiting, err := r.awaitUsable(ctx, scope, object, began); waiting != nil || err != nil {
 		return waiting, err
 	}
 	if waiting, err := r.awaitClassKept(ctx, scope, object, began); waiting != nil || err != nil {
@@ -192,14 +192,15 @@ func (r *Provisioner) checkPossible(ctx context.Context, scope *step.Scope) *ste
 
 // awaitUsable reads the backend again, live, after the pending operation was recorded. The
 // deletion of a backend looks for pending operations. Each side writes before it reads, so one
-// of them sees the other.
-func (r *Provisioner) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
+// of them sees the other. Began is true if this pass recorded the operation.
+func (r *Provisioner) awaitUsable(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, began bool) (*step.Wait, error) {
 	current, err := r.shared.Backends.Get(ctx, object.Name)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading StorageBackend %s: %w", object.Name, err)
-	case apierrors.IsNotFound(err) || current.UID != object.UID || !current.DeletionTimestamp.IsZero():
-		return waitForBackend(backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)), nil
+	case apierrors.IsNotFound(err) || current.UID != object.UID || !current.DeletionTimestamp.IsZero() && (began || object.Spec.CSI == nil):
+		waiting := waitForBackend(backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name))
+		return waiting, r.forgetUncalled(ctx, scope, began)
 	case !controllerutil.ContainsFinalizer(current, stowagev1alpha1.BackendInUseFinalizer):
 		return &step.Wait{Reason: bindable.ReasonProvisioning, Message: "waiting for StorageBackend " + object.Name + " to be accepted", After: wake.AfterContention}, nil
 	}

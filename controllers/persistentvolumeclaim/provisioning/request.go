@@ -55,7 +55,8 @@ func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
 func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	switch {
-	case !object.DeletionTimestamp.IsZero():
+	case !object.DeletionTimestamp.IsZero() && (object.Spec.CSI == nil || !provisioned.HasIntent(claim)):
+		// A CSI driver goes on with its sidecars: they know nothing of an operation that is pending.
 		return backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)
 	case object.Spec.CSI != nil && !scope.Class.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim):
 		return errDeletedClass(scope.Class)

@@ -1,0 +1,27 @@
+// Command csi-mock-driver serves the CSI driver of Kubernetes' own end-to-end tests, which holds its volumes in memory.
+// `make test-sidecars` starts it: it is the only thing here that isn't the driver itself.
+package main
+
+import (
+	"flag"
+	"log"
+	"net"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"k8s.io/kubernetes/test/e2e/storage/drivers/csi-test/mock/service"
+)
+
+func main() {
+	socket := flag.String("socket", "", "path of the socket")
+	name := flag.String("driver-name", "", "name of the driver, which is also the id of its only node")
+	flag.Parse()
+	listener, err := net.Listen("unix", *socket)
+	if err != nil {
+		log.Fatal(err)
+	}
+	driver, server := service.New(service.Config{DriverName: *name, EnableTopology: true}), grpc.NewServer()
+	csi.RegisterIdentityServer(server, driver)
+	csi.RegisterControllerServer(server, driver)
+	log.Fatal(server.Serve(listener))
+}
