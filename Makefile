@@ -236,6 +236,11 @@ e2e: build controlplane-whole image-archives bin/kustomize bin/ginkgo ## Stowage
 	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_TEST_AUDIT='$(CURDIR)/bin/test/audit-e2e' STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/cluster.test run $(SELECTED) $(STAYING); done
 	@STOWAGE_TEST_CLUSTER_REQUESTS='$(CURDIR)/bin/test/audit-e2e' go test -count=1 -vet=off -run '^TestNoRequestOfACluster' ./test/rights
 
+.PHONY: e2e-csi
+e2e-csi: bin/gce-pd-csi-driver image-archives ## A pod on a stock kubelet uses a disk of Google's own CSI driver through Stowage alone, on the nodes of make e2e. Needs root; installs Debian packages.
+	@bin/images/archive -driver bin
+	@STOWAGE_E2E_CSI=yes $(MAKE) e2e OVERLAYS=default SPECS= LABELS=csi
+
 .PHONY: integration-upstream
 integration-upstream: build controlplane ## Kubernetes' own integration tests of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.
 	@$(GO_BUILD) -o bin/cleanmachine ./hack/cleanmachine
@@ -419,7 +424,7 @@ bin/golangci-lint: hack/golangci-lint/go.mod hack/golangci-lint/go.sum
 bin/gce-pd-csi-driver: hack/gcedriver/go.mod hack/gcedriver/go.sum
 	@echo "tools: building $@ (the first time it takes several minutes)"
 	@version=$$(GOFLAGS= go -C hack/gcedriver list -m -f '{{.Version}}' $(GCE_DRIVER)); \
-		GOFLAGS= go -C hack/gcedriver build -buildvcs=false -ldflags "-X main.version=$$version" -o '$(CURDIR)/$@' $(GCE_DRIVER)/cmd/gce-pd-csi-driver
+		GOFLAGS= go -C hack/gcedriver build -buildvcs=false -ldflags "-s -w -X main.version=$$version" -o '$(CURDIR)/$@' $(GCE_DRIVER)/cmd/gce-pd-csi-driver
 	@touch $@
 
 # The sidecars that `hack/sidecars` pins, and the driver of Kubernetes' own tests.

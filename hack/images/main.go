@@ -28,11 +28,18 @@ func main() {
 	prefix := flag.String("prefix", "localhost/stowage-", "what the images' names begin with")
 	tag := flag.String("tag", "e2e", "tag of the images")
 	version := flag.String("release", "", "write the images of this version instead, for the architectures that are arguments, as OCI's layout, and SBOMs")
+	driver := flag.String("driver", "", "write the image of Google's CSI driver instead, with its program from this folder")
 	list := flag.String("for", "", "write stand-ins instead, for the images that this file lists as e2e.test --list-images does, into upstream.tar")
 	flag.Parse()
 	if *list != "" {
 		archive := filepath.Join(*out, "upstream.tar")
 		report(archive, writeStandIns(context.Background(), from, *list, archive))
+		return
+	}
+	if *driver != "" {
+		from.programs = *driver
+		archive := filepath.Join(*out, driverName+".tar")
+		report(archive, write(context.Background(), from, driverName, *prefix+driverName+":"+*tag, archive))
 		return
 	}
 	if *version != "" {
@@ -70,7 +77,11 @@ func write(ctx context.Context, from sources, which, called, archive string) err
 	if err != nil {
 		return err
 	}
-	made, err := makers[which](from, ctx)
+	maker := makers[which]
+	if which == driverName {
+		maker = sources.driver
+	}
+	made, err := maker(from, ctx)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,11 @@
 package gcedriver_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
+
+	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
 const (
@@ -26,7 +29,23 @@ func TestMain(m *testing.M) {
 	if plan := os.Getenv(planVariable); plan != "" {
 		os.Exit(runPlan(plan))
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+// run runs the tests with one temporary folder for all of their clusters: the first that ends would
+// remove those of the others.
+func run(m *testing.M) int {
+	remove, err := owned.Temporary("gcedriver")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	status := m.Run()
+	if err := remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return status
 }
 
 func TestTheDriverPassesWith(t *testing.T) {

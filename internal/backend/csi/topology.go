@@ -1,9 +1,10 @@
 package csi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"hash/fnv"
+	"crypto/sha256"
 	"maps"
 	"slices"
 
@@ -61,7 +62,7 @@ func (b *csiBackend) topologies(ctx context.Context, request backend.Request) (*
 		return nil, backend.Invalid.Errorf("the class and the nodes have %d topologies for driver %s, more than %d: use a class with allowedTopologies",
 			len(requisite), b.spec.Driver, maxTopologies)
 	}
-	first := chosenBy(request.ID, len(requisite))
+	first := chosenBy(request.ID, requisite)
 	if ofNode != nil {
 		first = slices.IndexFunc(requisite, func(s segments) bool { return s.within(ofNode) })
 	}
@@ -73,11 +74,21 @@ func (b *csiBackend) topologies(ctx context.Context, request backend.Request) (*
 	}, nil
 }
 
-// chosenBy is one of so many, always the same for an id.
-func chosenBy(id string, many int) int {
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(id))
-	return int(sum.Sum32() % uint32(many)) //nolint:gosec // at most maxTopologies
+// chosenBy is the index of one of all, the same for an id while that one is there, and no other comes
+// that the id prefers. A repeat of a call then finds what the first call made, also in storage with
+// names that are unique in their zones only.
+func chosenBy(id string, all []segments) (chosen int) {
+	var highest [sha256.Size]byte
+	for i, of := range all {
+		text := id
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			text += "\x00" + key + "\x00" + of[key]
+		}
+		if sum := sha256.Sum256([]byte(text)); bytes.Compare(sum[:], highest[:]) > 0 {
+			chosen, highest = i, sum
+		}
+	}
+	return chosen
 }
 
 // segmentsOfNodes are the topologies of all nodes on which the driver is registered, sorted, and that

@@ -137,3 +137,25 @@ func TestAnUndoForANodeThatIsGoneLooksWhereTheClassAllowsIt(t *testing.T) {
 		t.Errorf("it has %v", err)
 	}
 }
+
+func TestAZoneThatComesTakesVolumesFromNoOtherZone(t *testing.T) {
+	w := zonedWorld(t)
+	first := func(uid int) string {
+		t.Helper()
+		before := len(did[*csispec.CreateVolumeRequest](w.driver))
+		if _, err := w.Provision(t.Context(), backendtest.Request(fmt.Sprint(uid))); err != nil {
+			t.Fatal(err)
+		}
+		return zones(did[*csispec.CreateVolumeRequest](w.driver)[before].GetAccessibilityRequirements().GetPreferred())[0]
+	}
+	before := map[int]string{}
+	for uid := range 30 {
+		before[uid] = first(uid)
+	}
+	w.add("node-d", "d")
+	for uid := range 30 {
+		if now := first(uid); now != before[uid] && now != "d" {
+			t.Errorf("a repeat for volume %d prefers zone %s, and the first call preferred %s", uid, now, before[uid])
+		}
+	}
+}

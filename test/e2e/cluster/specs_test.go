@@ -46,6 +46,9 @@ var _ = Describe("", Serial, Ordered, ContinueOnFailure, func() {
 	if overlay() == kube.BesideIt { // the other overlay begins where the first one is handed over to
 		spec("handed-over", "Stowage takes over from kube-controller-manager, and back, while pods write", handedOver, Label("handover", "slow"))
 	}
+	if hasGoogleDriver() {
+		spec("googles-driver", "a pod on a stock kubelet uses a disk made by Google's own driver through Stowage alone, without any sidecar", googlesDriver, Label("csi"))
+	}
 	spec("uninstalled", "volumes outlive Stowage, which goes on with them when it is back", uninstalled, Label("handover", "slow"))
 	spec("left", "nothing of any volume is left", left, Label("volumes", "node", "handover"))
 	stay()

@@ -64,13 +64,13 @@ func overlay() string { return cmp.Or(os.Getenv("STOWAGE_E2E_OVERLAY"), kube.Bes
 
 // services are what each node serves.
 func services() ([]any, error) {
-	return []any{&kubenode.Kubernetes{}, Disks{}, &Mounts{}, Signals{}}, nil
+	return []any{&kubenode.Kubernetes{}, Disks{}, &Mounts{}, Signals{}, &GoogleNode{}}, nil
 }
 
 // The first process brings the cluster up, and keeps it; it also runs the serial specs, which
 // crash guests and switch controllers. The others connect.
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) {
-	cluster = kube.Up(ctx, guest.SuiteFolder(), overlay(), kube.Differences{Services: services})
+	cluster = kube.Up(ctx, guest.SuiteFolder(), overlay(), kube.Differences{Services: services, Archives: googleArchives()})
 }, func(ctx SpecContext) {
 	if cluster != nil {
 		return
