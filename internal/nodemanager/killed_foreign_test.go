@@ -9,11 +9,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/socket"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/socket/sockettest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
@@ -152,4 +155,42 @@ func TestAVolumeIsPublishedAgainWhereItsDriverRequiresThat(t *testing.T) {
 		t.Errorf("recorded %q", event)
 	}
 	n.mustBe(t, shown, "after a failure")
+}
+
+//proves:csi/foreign-expansion
+func TestAVolumeOfAnotherProjectsDriverGrowsWhereAPodHasIt(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	for name, path := range map[string]string{
+		killedForeign:      "pods/pod-1/volumes/kubernetes.io~csi/pv/mount",
+		killedForeignBlock: "plugins/kubernetes.io/csi/volumeDevices/publish/pv/pod-1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newKilledNode(t, name)
+			n.program.Can(sockettest.Stage, sockettest.Expand)
+			reconciler, _, err := n.restart(t.Context())
+			mustDo(t, err)
+			_, objects := n.volumeOf(name)
+			object := objects[1].(*corev1.PersistentVolume)
+			object.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+			types := reconciler.Volumes
+			if name == killedForeignBlock {
+				types = reconciler.Devices
+			}
+			grower := types[0].(volumes.Grower)
+			if table, err := reconciler.Mounter.Table(); err != nil || grower.CanGrow(table, object) {
+				t.Errorf("it can grow before a pod has it (%v)", err)
+			}
+			n.mustSettle(t, "before it grows")
+
+			if table, err := reconciler.Mounter.Table(); err != nil || !grower.CanGrow(table, object) {
+				t.Errorf("it can't grow (%v)", err)
+			}
+			bytes, err := grower.Grow(t.Context(), object)
+
+			request := sockettest.Last[*csispec.NodeExpandVolumeRequest](n.program.Driver)
+			if err != nil || bytes != 2<<30 || request.GetVolumePath() != filepath.Join(n.root(), path) || request.GetStagingTargetPath() == "" {
+				t.Errorf("it has %d (%v) by %v", bytes, err, request)
+			}
+		})
+	}
 }
