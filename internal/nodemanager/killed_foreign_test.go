@@ -11,7 +11,9 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -190,6 +192,39 @@ func TestAVolumeOfAnotherProjectsDriverGrowsWhereAPodHasIt(t *testing.T) {
 			request := sockettest.Last[*csispec.NodeExpandVolumeRequest](n.program.Driver)
 			if err != nil || bytes != 2<<30 || request.GetVolumePath() != filepath.Join(n.root(), path) || request.GetStagingTargetPath() == "" {
 				t.Errorf("it has %d (%v) by %v", bytes, err, request)
+			}
+		})
+	}
+}
+
+//proves:csi/foreign-crash
+func TestADriverOfAnotherProjectThatCrashesInACallIsCalledAgain(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	for _, name := range []string{killedForeign, killedForeignBlock, killedForeignInline} {
+		t.Run(name, func(t *testing.T) {
+			n := newKilledNode(t, name)
+			should := n.learn(t)
+			for _, method := range []string{"stage", "publish", "unpublish", "unstage"} {
+				for when, crash := range map[string]func(){
+					"after its work": func() { n.program.Loses(method) },
+					"before its work": func() {
+						n.program.Does(func(_ context.Context, called string) error {
+							if called != method {
+								return nil
+							}
+							n.program.Does(nil)
+							return status.Error(codes.Unavailable, "the program has crashed")
+						})
+					},
+				} {
+					crash()
+					n.Version, n.Leaves = 1, false
+					n.mustSettle(t, method+" crashes "+when)
+					n.mustBe(t, should.shown[1], method+" crashes "+when)
+					n.Leaves = true
+					n.mustSettle(t, method+" crashes "+when)
+					n.mustBe(t, should.empty, method+" crashes "+when)
+				}
 			}
 		})
 	}

@@ -14,6 +14,8 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -42,6 +44,7 @@ type Driver struct {
 	can      []csispec.NodeServiceCapability_RPC_Type
 	do       func(ctx context.Context, method string) error
 	lies     bool
+	loses    string
 	requests []proto.Message
 	calls    []string
 }
@@ -83,6 +86,25 @@ func (d *Driver) Lies(lies bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lies = lies
+}
+
+// Loses has the answer of the next call of a method be lost after its work, as if the program had
+// crashed.
+func (d *Driver) Loses(method string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.loses = method
+}
+
+// end returns how a call ends.
+func (d *Driver) end(method string, err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.loses != method {
+		return err
+	}
+	d.loses = ""
+	return status.Error(codes.Unavailable, "the program has crashed")
 }
 
 // Can sets the abilities.
@@ -152,7 +174,7 @@ func (d *Driver) NodeStageVolume(ctx context.Context, request *csispec.NodeStage
 	if work && request.GetVolumeCapability().GetBlock() == nil {
 		err = d.bind(request.GetVolumeId(), request.GetStagingTargetPath(), mount.ReadWrite)
 	}
-	return &csispec.NodeStageVolumeResponse{}, err
+	return &csispec.NodeStageVolumeResponse{}, d.end("stage", err)
 }
 
 // NodeUnstageVolume implements the Node service.
@@ -161,7 +183,7 @@ func (d *Driver) NodeUnstageVolume(ctx context.Context, request *csispec.NodeUns
 	if work {
 		err = mount.UnmountBelow(mount.Kernel{}, request.GetStagingTargetPath())
 	}
-	return &csispec.NodeUnstageVolumeResponse{}, err
+	return &csispec.NodeUnstageVolumeResponse{}, d.end("unstage", err)
 }
 
 // NodePublishVolume implements the Node service.
@@ -180,7 +202,7 @@ func (d *Driver) NodePublishVolume(ctx context.Context, request *csispec.NodePub
 	default:
 		err = d.bind(request.GetVolumeId(), request.GetTargetPath(), access)
 	}
-	return &csispec.NodePublishVolumeResponse{}, err
+	return &csispec.NodePublishVolumeResponse{}, d.end("publish", err)
 }
 
 // NodeUnpublishVolume implements the Node service.
@@ -194,7 +216,7 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, request *csispec.NodeU
 			err = nil
 		}
 	}
-	return &csispec.NodeUnpublishVolumeResponse{}, err
+	return &csispec.NodeUnpublishVolumeResponse{}, d.end("unpublish", err)
 }
 
 // NodeExpandVolume implements the Node service.
