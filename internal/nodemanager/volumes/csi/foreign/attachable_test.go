@@ -69,8 +69,10 @@ func TestStagedVolumesAreInUseAlsoBesideARecordThatCantBeRead(t *testing.T) {
 	folders := record.Folders{Pods: t.TempDir(), Plugins: t.TempDir()}
 	known := objects{"disk.example.com": attaching(true), "share.example.com": attaching(false)}
 	for _, data := range []record.Data{
-		{Driver: "disk.example.com", Handle: "a"}, {Driver: "share.example.com", Handle: "b"},
-		{Driver: "disk.example.com", Handle: "device", Device: "pv"}, {Driver: "local.stowage.dev", Handle: "c"},
+		{Driver: "disk.example.com", Handle: "a"},
+		{Driver: "share.example.com", Handle: "b"},
+		{Driver: "disk.example.com", Handle: "device", Device: "pv"},
+		{Driver: "local.stowage.dev", Handle: "c"},
 	} {
 		if err := folders.EnsureStaging(data); err != nil {
 			t.Fatal(err)
