@@ -52,6 +52,20 @@ func (h *handler) has(name string) bool {
 	return has
 }
 
+// endpoint is the socket of a driver; "" if it isn't registered.
+func (h *handler) endpoint(name string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registered[name]
+}
+
+// failOnce has the next registration fail.
+func (h *handler) failOnce() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fails = 1
+}
+
 func (h *handler) happened() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +102,7 @@ func TestADriverIsRegisteredUntilItsSocketIsGone(t *testing.T) {
 	stop := registrar.Serve(t, filepath.Join(folder, "disk-reg.sock"))
 
 	nodetest.Eventually(t, "it is registered", func() bool { return found.has("disk.example.com") })
-	if endpoint := found.registered["disk.example.com"]; endpoint != "/plugins/disk/csi.sock" {
+	if endpoint := found.endpoint("disk.example.com"); endpoint != "/plugins/disk/csi.sock" {
 		t.Errorf("its socket is %s", endpoint)
 	}
 	if got := <-registrar.Reported; !got.GetPluginRegistered() || got.GetError() != "" {
@@ -107,14 +121,14 @@ func TestADriverThatRestartsIsDeregisteredBeforeItRegistersAgain(t *testing.T) {
 	sockettest.NewRegistrar("disk.example.com", "/b.sock").Serve(t, path)
 
 	nodetest.Eventually(t, "it is registered again", func() bool { return found.happened() == "+disk.example.com -disk.example.com +disk.example.com" })
-	if found.registered["disk.example.com"] != "/b.sock" {
-		t.Errorf("it has %v", found.registered)
+	if endpoint := found.endpoint("disk.example.com"); endpoint != "/b.sock" {
+		t.Errorf("its socket is %s", endpoint)
 	}
 }
 
 func TestAFailedRegistrationIsReportedAndRepeated(t *testing.T) {
 	folder, found, _ := start(t)
-	found.fails = 1
+	found.failOnce()
 	registrar := sockettest.NewRegistrar("disk.example.com", "/a.sock")
 	registrar.Serve(t, filepath.Join(folder, "disk-reg.sock"))
 
@@ -170,8 +184,8 @@ func TestTwoSocketsCantRegisterTheSameDriver(t *testing.T) {
 		t.Errorf("the second got %v", got)
 	}
 	stop()
-	if found.registered["disk.example.com"] != "/a.sock" {
-		t.Errorf("it has %v", found.registered)
+	if endpoint := found.endpoint("disk.example.com"); endpoint != "/a.sock" {
+		t.Errorf("its socket is %s", endpoint)
 	}
 }
 

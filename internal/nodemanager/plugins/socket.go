@@ -109,7 +109,9 @@ func (s *socket) register(ctx context.Context) (Plugin, error) {
 		_ = notify(ctx, connection, err)
 		return Plugin{}, err
 	}
-	if err := notify(ctx, connection, nil); err != nil {
+	// When the agent ends during the answer, the driver stays registered. When the socket went, await
+	// finds out.
+	if err := notify(ctx, connection, nil); err != nil && ctx.Err() == nil {
 		s.deregister(ctx, driver)
 		return Plugin{}, fmt.Errorf("answering the registration of driver %s: %w", driver.Name, err)
 	}
