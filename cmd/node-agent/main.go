@@ -28,6 +28,8 @@ With --follow-pods instead it mounts the volumes of the node's pods, for a node
 without a kubelet: claims of the local, NFS and GCE backends and of hostPath,
 local and nfs volumes, generic ephemeral volumes, emptyDir, configMap, secret,
 downwardAPI, projected, hostPath, nfs, and csi of NFS backends that allow it.
+CSI drivers of other projects register in <root-dir>/plugins_registry, as with a
+kubelet, and their volumes are mounted, too.
 Other types are reported on the pod. The agent then uses the node's own
 credential: a kubeconfig whose user is system:node:<node name> in group
 system:nodes.

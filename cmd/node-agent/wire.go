@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -24,7 +25,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
-	"github.com/stowage-dev/stowage/internal/nodemanager/csinode"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
@@ -108,11 +108,15 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err != nil {
 		return err
 	}
-	directories, devices, err := volumeTypes(options, onDisks, disks, owner)
+	shown, err := newObjects(mgr, options.nodeName)
 	if err != nil {
 		return err
 	}
-	shown, err := newObjects(mgr, options.nodeName)
+	others := newForeignDrivers(mgr, options, shown, owner)
+	served, err := volumeTypes(options, onDisks, csi.CallerOptions{
+		Mounter: mount.Kernel{}, Root: options.rootDir, Drivers: []drivers.Driver{disks}, Owner: owner,
+		Registered: others.registered, Objects: shown, NodeName: options.nodeName,
+	})
 	if err != nil {
 		return err
 	}
@@ -123,9 +127,9 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	common := nodemanager.Options{
 		NodeName: options.nodeName,
 		Tree:     tree,
-		Volumes:  directories,
-		Devices:  devices,
-		Disks:    disks,
+		Volumes:  served.directories,
+		Devices:  served.devices,
+		Disks:    served.caller.Attachable(disks),
 		Objects:  shown,
 		Mounter:  mount.Kernel{},
 		Client:   mgr.GetClient(),
@@ -140,7 +144,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		NodeName: options.nodeName,
 		Live:     mgr.GetAPIReader(),
 		Clock:    clock.RealClock{},
-		Begin:    func() error { return begin(mgr, options, common) },
+		Begin:    func() error { return errors.Join(others.addTo(mgr, options), begin(mgr, common)) },
 	}
 	if err := mgr.AddReadyzCheck("follow-pods", waits.Ready); err != nil {
 		return err
@@ -163,11 +167,7 @@ func newTree(options *options) (poddir.Tree, error) {
 
 // begin adds the node manager to a manager that runs, once the node is known to have no
 // kubelet.
-func begin(mgr ctrl.Manager, options *options, common nodemanager.Options) error {
-	drivers := &csinode.Drivers{NodeName: options.nodeName, WantedOn: options.drivers, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
-	if err := mgr.Add(drivers); err != nil {
-		return err
-	}
+func begin(mgr ctrl.Manager, common nodemanager.Options) error {
 	if err := growth.New(growth.Options{
 		Volumes: common.Volumes, Devices: common.Devices, Mounter: common.Mounter, Client: common.Client, Live: common.Live,
 		Events: common.Events, Numbers: common.Numbers, Clock: common.Clock,
@@ -189,29 +189,33 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 	return objects.New(objects.Options{NodeName: nodeName, Live: live, Cached: mgr.GetClient(), Clock: clock.RealClock{}}), nil
 }
 
-// volumeTypes is the lists of what this agent can show pods as directories, and as
-// devices.
-func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *gcepd.Driver, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
-	mounter := mount.Kernel{}
+// types are what this agent can show pods as directories, and as devices.
+type types struct {
+	directories, devices volumes.Registry
+	caller               *csi.Caller
+}
+
+// volumeTypes makes the volume types. It adds the drivers of directories, images and shares to those
+// that are called.
+func volumeTypes(options *options, onDisks *volumeagent.Reconciler, called csi.CallerOptions) (types, error) {
+	mounter, owner := mount.Kernel{}, called.Owner
 	plain, shares, err := newNFSDriver(options, nil)
 	if err != nil {
-		return nil, nil, err
+		return types{}, err
 	}
 	directoriesAndImages, err := newLocalDriver(options, onDisks)
 	if err != nil {
-		return nil, nil, err
+		return types{}, err
 	}
-	caller, err := csi.NewCaller(csi.CallerOptions{
-		Mounter: mounter, Root: options.rootDir, Drivers: []drivers.Driver{directoriesAndImages.WithOwner(owner), disks, shares}, Owner: owner,
-	})
+	called.Drivers = append(called.Drivers, directoriesAndImages.WithOwner(owner), shares)
+	caller, err := csi.NewCaller(called)
 	if err != nil {
-		return nil, nil, err
+		return types{}, err
 	}
-	directories = volumes.Registry{
+	return types{caller: caller, devices: volumes.Registry{csi.NewDevices(caller)}, directories: volumes.Registry{
 		csi.New(caller), hostpath.New(mounter, options.rootDir),
 		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), plain,
 		configmap.New(mounter), secret.New(mounter).WithOwner(owner),
 		downwardapi.New(mounter).WithOwner(owner), projected.New(mounter).WithOwner(owner), inlinenfs.New(shares),
-	}
-	return directories, volumes.Registry{csi.NewDevices(caller)}, nil
+	}}, nil
 }

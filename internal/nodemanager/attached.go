@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
@@ -35,17 +36,17 @@ type attachments struct {
 }
 
 // want registers all disks of a pod before the first of them is reported.
-func (d *disks) want(at *pass) *attachments {
+func (d *disks) want(ctx context.Context, at *pass) *attachments {
 	for _, volume := range at.desired.Volumes {
-		if resolved := volume.Resolved; resolved != nil && d.isDisk(resolved) {
+		if resolved := volume.Resolved; resolved != nil && d.isDisk(ctx, resolved) {
 			d.inUse.Want(at.pod.UID, volume.Volume.Name, inuse.NameInStatus(resolved.PersistentVolume))
 		}
 	}
 	return &attachments{disks: d}
 }
 
-func (d *disks) isDisk(resolved *resolve.ResolvedVolume) bool {
-	return d.served != nil && d.served.Serves(resolved.PersistentVolume)
+func (d *disks) isDisk(ctx context.Context, resolved *resolve.ResolvedVolume) bool {
+	return d.served != nil && d.served.Serves(ctx, resolved.PersistentVolume)
 }
 
 // await finds the attachment of a disk, or returns that it isn't attached yet. The order keeps
@@ -53,7 +54,7 @@ func (d *disks) isDisk(resolved *resolve.ResolvedVolume) bool {
 // by a write that fails if volumesAttached changed since it was read. Then the attachment is
 // read live.
 func (a *attachments) await(ctx context.Context, resolved *resolve.ResolvedVolume) error {
-	if !a.isDisk(resolved) || resolved.Attachment != nil {
+	if !a.isDisk(ctx, resolved) || resolved.Attachment != nil {
 		return nil
 	}
 	if !a.reported {
@@ -89,6 +90,9 @@ func (d *disks) findAttachment(ctx context.Context, resolved *resolve.ResolvedVo
 		return nil, d.waitForAttachment(resolved)
 	}
 	found := volumes.AttachmentOf(object.Status.AttachmentMetadata)
+	if resolved.PersistentVolume.Spec.CSI.Driver != stowagev1alpha1.GCEDriver {
+		return &volumes.Attachment{Metadata: object.Status.AttachmentMetadata}, nil
+	}
 	if found == nil {
 		return nil, fmt.Errorf("VolumeAttachment %s doesn't say by which name and serial the disk is found: "+
 			"is it attached by a Stowage manager of this version? Delete the VolumeAttachment to have it attached again", object.Name)

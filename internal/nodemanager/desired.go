@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/republication"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -54,6 +55,8 @@ type DesiredVolume struct {
 	Waits int
 	// Projected is the state of its projected content.
 	Projected Projected
+	// republication is when its driver was last called to renew it.
+	republication republication.Republication
 }
 
 // Projected is the state of a volume that projects objects of the API server. The content

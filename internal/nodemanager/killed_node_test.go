@@ -22,6 +22,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -46,6 +47,9 @@ type killedNode struct {
 	Version int
 	// Leaves: the pod is being deleted.
 	Leaves bool
+	// Socket is that of another project's driver, and program the driver itself.
+	Socket  string
+	program *foreignProgram
 }
 
 // asKilled has the test binary be the node manager that is killed.
@@ -69,6 +73,7 @@ func newKilledNode(t *testing.T, volume string) *killedNode {
 		t.Fatal(err)
 	}
 	n := &killedNode{Dir: dir, Volume: volume}
+	n.serveForeign(t)
 	t.Cleanup(func() {
 		n.Leaves = true
 		if err := errors.Join(n.settle(context.Background()), mount.UnmountBelow(mount.Kernel{}, dir)); err != nil {
@@ -172,7 +177,7 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 	if err != nil {
 		return nil, nil, err
 	}
-	caller, err := csitest.NewCaller(n.root(), n.path("base"), disks, shares)
+	caller, err := csitest.NewCallerOf(n.withForeign(csi.CallerOptions{Root: n.root(), Drivers: []drivers.Driver{disks, shares}}), n.path("base"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,10 +202,12 @@ func (n *killedNode) settleKilled(t *testing.T, before int) bool {
 	}
 	command := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestTheNodeManagerThatIsKilled$")
 	command.Env, command.Stderr = append(os.Environ(), asKilled+"="+string(known)), os.Stderr
+	open := n.program.open()
 	_, killed, err := killpoint.Run(command, before)
 	if err != nil {
 		t.Fatal(err)
 	}
+	nodetest.Eventually(t, "the driver has noticed that its caller is gone", func() bool { return n.program.open() <= open })
 	return killed
 }
 

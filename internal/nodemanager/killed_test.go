@@ -61,6 +61,7 @@ func eachKilledVolume(t *testing.T, do func(*testing.T, *killedNode)) {
 	}
 }
 
+//proves:csi/foreign-crash csi/foreign-Block
 func TestANodeManagerThatIsKilledBeforeAnyStepFinishesWhatItBegan(t *testing.T) {
 	eachKilledVolume(t, func(t *testing.T, n *killedNode) {
 		should := n.learn(t)

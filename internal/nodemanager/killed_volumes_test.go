@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/socket/sockettest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
@@ -43,6 +44,9 @@ var killedVolumes = map[string]corev1.VolumeSource{
 	killedDisk:           nodetest.ClaimVolume("", false).VolumeSource,
 	killedEmptyDisk:      nodetest.ClaimVolume("", false).VolumeSource,
 	killedBlockDisk:      nodetest.ClaimVolume("", false).VolumeSource,
+	killedForeign:        nodetest.ClaimVolume("", false).VolumeSource,
+	killedForeignBlock:   nodetest.ClaimVolume("", false).VolumeSource,
+	killedForeignInline:  {CSI: &corev1.CSIVolumeSource{Driver: sockettest.Name, FSType: new("ext4")}},
 }
 
 // follows reports whether a volume shows what changes while its pod runs.
@@ -75,6 +79,13 @@ func (n *killedNode) volumeOf(name string) (corev1.Volume, []client.Object) {
 		object.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: killedServer, Path: "/directory"}}
 	case killedDisk, killedEmptyDisk:
 		object.Spec.PersistentVolumeSource = n.diskSource()
+	case killedForeign, killedForeignBlock:
+		object.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: sockettest.Name, VolumeHandle: "directory", FSType: "ext4",
+		}}
+		if name == killedForeignBlock {
+			object.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+		}
 	case killedBlockDisk:
 		object.Spec.PersistentVolumeSource = n.diskSource()
 		object.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)

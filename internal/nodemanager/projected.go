@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/republication"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -70,7 +71,7 @@ func (p *projections) refresh(ctx context.Context, at *pass, volume *DesiredVolu
 	resolved, projected := volume.Resolved, &volume.Projected
 	refresher, is := resolved.Plugin.(volumes.Refresher)
 	if !is {
-		return podstatus.Progress{Done: true}
+		return p.republish(ctx, at, volume, dir)
 	}
 	if projected.err != nil {
 		return p.outdated(at.pod, volume, projected.err, staleInterval)
@@ -87,6 +88,28 @@ func (p *projections) refresh(ctx context.Context, at *pass, volume *DesiredVolu
 		return p.outdated(at.pod, volume, outcome.Err, outcome.RetryAfter)
 	}
 	return podstatus.Progress{Done: true, Again: slowOperation}
+}
+
+// republish publishes a mounted volume again, if its driver requires that.
+func (p *projections) republish(ctx context.Context, at *pass, volume *DesiredVolume, dir string) podstatus.Progress {
+	resolved := volume.Resolved
+	republisher, is := resolved.Plugin.(volumes.Republisher)
+	if !is || !republisher.Republishes(ctx, resolved.Spec) {
+		return podstatus.Progress{Done: true}
+	}
+	left, err := volume.republication.Due(p.clock.Now())
+	if left <= 0 {
+		task := operations.Task{Kind: operations.Refreshing, Type: volumes.QueueOf(republisher, resolved.Spec, dir), Dir: dir, Pod: at.pod.UID}
+		p.operations.Do(ctx, task, func(ctx context.Context) error {
+			return volume.republication.End(republisher.Republish(ctx, resolved.Spec, dir))
+		})
+		left = republication.Interval
+	}
+	if err != nil {
+		return p.outdated(at.pod, volume, err, left)
+	}
+	volume.Projected.reported = false
+	return podstatus.Progress{Done: true, Again: left}
 }
 
 // outdated is the progress of a volume that can't be refreshed. It keeps its content and

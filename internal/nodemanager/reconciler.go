@@ -89,7 +89,7 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 	for _, volume := range at.desired.Volumes {
 		volume.Unresolved = r.ensureResolved(ctx, pod, volume)
 	}
-	attachments := r.disks.want(at)
+	attachments := r.disks.want(ctx, at)
 	r.projections.read(ctx, at)
 	for _, volume := range at.desired.Volumes {
 		state := r.subPaths.ensureMounted(ctx, at, volume, r.advance(ctx, at, volume, attachments))
@@ -137,7 +137,10 @@ func (r *Reconciler) advance(ctx context.Context, at *pass, volume *DesiredVolum
 func (r *Reconciler) mount(ctx context.Context, at *pass, volume *DesiredVolume, dir string, disks *attachments) podstatus.Progress {
 	// The operation outlasts this pass: it has its own reference.
 	resolved := volume.Resolved
-	err := disks.await(ctx, resolved)
+	err := resolved.AwaitDriver(dir)
+	if err == nil {
+		err = disks.await(ctx, resolved)
+	}
 	if err == nil {
 		err = volume.Projected.err
 	}

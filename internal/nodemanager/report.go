@@ -34,17 +34,11 @@ func (r *reporter) ensureCondition(ctx context.Context, at *pass) error {
 		return nil
 	}
 	r.recordLongWait(at, condition)
-	changed := at.pod.DeepCopy()
-	if !podstatus.SetPodCondition(changed, condition, r.clock.Now()) || at.desired.hasWritten(at.pod, condition) {
+	if at.desired.hasWritten(at.pod, condition) {
 		return nil
 	}
-	// Strategic: a merge patch would replace the conditions of other writers.
-	err := r.client.Status().Patch(ctx, changed, client.StrategicMergeFrom(at.pod))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(at.pod), err)
+	if written, err := r.setCondition(ctx, at.pod, condition); !written || err != nil {
+		return err
 	}
 	at.desired.written, at.desired.writtenOver = condition, at.pod.ResourceVersion
 	if event, ok := podstatus.EventOf(condition, at.states); ok && event != at.desired.event {
@@ -52,6 +46,20 @@ func (r *reporter) ensureCondition(ctx context.Context, at *pass) error {
 		r.record(at.pod, event)
 	}
 	return nil
+}
+
+// setCondition writes a condition of a pod, and reports whether that changed it.
+func (r *reporter) setCondition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) (bool, error) {
+	changed := pod.DeepCopy()
+	if !podstatus.SetPodCondition(changed, condition, r.clock.Now()) {
+		return false, nil
+	}
+	// Strategic: a merge patch would replace the conditions of other writers.
+	err := r.client.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(pod), err)
+	}
+	return err == nil, nil
 }
 
 func (r *reporter) record(pod *corev1.Pod, event podstatus.PodEvent) {

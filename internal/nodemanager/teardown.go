@@ -85,6 +85,11 @@ func (r *remover) reportProblems(ctx context.Context, uid types.UID, pod *corev1
 	if pod != nil {
 		r.reports.record(pod, podstatus.UnmountFailed(fresh))
 	}
+	if pod != nil && pod.DeletionTimestamp != nil {
+		if _, err := r.reports.setCondition(ctx, pod, podstatus.UnmountCondition(problems)); err != nil {
+			logf.FromContext(ctx).Error(err, "reporting what keeps a pod", "podUID", uid)
+		}
+	}
 	logf.FromContext(ctx).Error(fresh, "tearing down a pod's volumes", "podUID", uid)
 	return again
 }
@@ -132,6 +137,9 @@ func (r *remover) unpublish(ctx context.Context, uid types.UID, at poddir.Locati
 	dir := r.Tree.VolumeDir(uid, at)
 	if !known {
 		return podstatus.Progress{}, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, dir)
+	}
+	if err := volumes.MissingOf(plugin, volumes.Spec{}, dir); err != nil {
+		return podstatus.Progress{}, fmt.Errorf("volume %s waits for its CSI driver, which unmounts it: %w", at.Name, err)
 	}
 	task := operations.Task{Kind: operations.Unmounting, Type: r.queueOf(uid, at), Dir: dir, Pod: uid, About: []any{effect.Volume, at.Name, effect.Node, r.NodeName, effect.Pod, string(uid)}}
 	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })

@@ -20,7 +20,7 @@ import (
 
 // served are the types of volumes that pods name themselves, and that are served, or
 // turn out to be another one.
-var served = []string{"hostPath", "emptyDir", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected", "ephemeral"}
+var served = []string{"hostPath", "emptyDir", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected", "ephemeral", "csi"}
 
 //proves:refused/reported
 func TestTheErrorOfAnUnsupportedTypeHasItsAlternative(t *testing.T) {
@@ -56,7 +56,6 @@ func TestTheAlternativeDependsOnTheDriverAndTheMode(t *testing.T) {
 	object := func(source corev1.PersistentVolumeSource, mode corev1.PersistentVolumeMode) volumes.Spec {
 		return volumes.Spec{PersistentVolume: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: source, VolumeMode: &mode}}}
 	}
-	foreign := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "driver.example.com"}}
 	disk := corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
 	share := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}
 	tests := map[string]struct {
@@ -65,8 +64,6 @@ func TestTheAlternativeDependsOnTheDriverAndTheMode(t *testing.T) {
 	}{
 		"a directory of a node, without a claim": {inline("local.stowage.dev"), []string{"type csi with driver local.stowage.dev is", "ephemeral.volumeClaimTemplate"}},
 		"a disk of ours, without a claim":        {inline("gce.stowage.dev"), []string{"type csi with driver gce.stowage.dev is", "ephemeral.volumeClaimTemplate"}},
-		"another's, without claim":               {inline("driver.example.com"), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
-		"another's":                              {object(foreign, corev1.PersistentVolumeFilesystem), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
 		"a disk that another's driver attaches": {
 			object(disk, corev1.PersistentVolumeFilesystem), []string{"type gcePersistentDisk is", "pd.csi.storage.gke.io", "set gce.existingDisks on the StorageBackend"},
 		},

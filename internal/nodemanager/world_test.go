@@ -28,6 +28,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
@@ -51,6 +52,8 @@ type world struct {
 	node, root, base string
 	namespace        string
 	user             *rest.Config
+	// foreign is the folder in which drivers of other projects register; "": none.
+	foreign string
 }
 
 func newWorld(ctx context.Context) *world {
@@ -83,17 +86,22 @@ func (w *world) startAgent() (stop func() error) {
 	Expect(nodemanager.IndexPods(ctx, mgr)).To(Succeed())
 	tree, err := poddir.NewTree(w.root)
 	Expect(err).NotTo(HaveOccurred())
-	disks := w.disks()
-	directories, devices := w.types(disks)
+	disks, shown := w.disks(), w.objects(mgr)
+	called := csi.CallerOptions{Root: w.root, Drivers: []drivers.Driver{disks}, NodeName: w.node}
+	begin := func() error { return nil }
+	if w.foreign != "" {
+		called, begin = w.withForeign(mgr, called, shown)
+	}
+	directories, devices, caller := w.types(called)
 	options := nodemanager.Options{
-		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Disks: disks, Objects: w.objects(mgr), Mounter: mount.Kernel{}, WatchMounts: mount.Watch,
+		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Disks: caller.Attachable(disks), Objects: shown, Mounter: mount.Kernel{}, WatchMounts: mount.Watch,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Events: mgr.GetEventRecorder("agent"), Clock: clock.RealClock{},
 	}
 	waits := &guard.Guard{
 		NodeName: w.node, Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Begin: func() error {
-			return errors.Join(growth.New(growthOf(options)).SetupWithManager(mgr, nil), nodemanager.NewReconciler(options).SetupWithManager(mgr, nil))
+			return errors.Join(begin(), growth.New(growthOf(options)).SetupWithManager(mgr, nil), nodemanager.NewReconciler(options).SetupWithManager(mgr, nil))
 		},
 	}
 	Expect(mgr.Add(waits)).To(Succeed())
@@ -146,16 +154,16 @@ func (w *world) disks() *gcepd.Driver {
 	return disks
 }
 
-func (w *world) types(disks *gcepd.Driver) (directories, devices volumes.Registry) {
+func (w *world) types(called csi.CallerOptions) (directories, devices volumes.Registry, caller *csi.Caller) {
 	GinkgoHelper()
 	kernel := mount.Kernel{}
-	caller, err := csitest.NewCaller(w.root, w.base, disks)
+	caller, err := csitest.NewCallerOf(called, w.base)
 	Expect(err).NotTo(HaveOccurred())
 	directories = volumes.Registry{
 		csi.New(caller), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
 		configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel), w.inline(),
 	}
-	return directories, volumes.Registry{csi.NewDevices(caller)}
+	return directories, volumes.Registry{csi.NewDevices(caller)}, caller
 }
 
 // pod is a pod on the world's node with these volumes.

@@ -1,12 +1,16 @@
-// Package csinode writes to the node's CSINode which of Stowage's drivers serve the node. It writes
-// their topology keys and limits, too, and that the agent follows pods. Entries of other drivers
-// stay as they are.
+// Package csinode writes to the node's CSINode which drivers serve the node: Stowage's own, and
+// those that register on it. It writes their topology keys and limits, too, and that the agent
+// follows pods. The Node gets the labels of their topology. Entries of other drivers stay as they
+// are.
 package csinode
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +45,11 @@ type Drivers struct {
 	// Client writes, and Live reads from the API server itself.
 	Client client.Client
 	Live   client.Reader
+
+	// mu is held while an entry is written: each write depends on a read.
+	mu sync.Mutex
+	// registered are the entries of drivers that registered; nil for one that is to be removed.
+	registered map[string]*storagev1.CSINodeDriver
 }
 
 // Start implements manager.Runnable.
@@ -59,8 +68,11 @@ func (d *Drivers) Start(ctx context.Context) error {
 	}
 }
 
-// Ensure brings the CSINode up to date. After an error, part of it may be written.
+// Ensure brings the CSINode up to date. After an error, part of it may be written. Each driver that
+// registered is written for itself: what the API server refuses of one holds up no other.
 func (d *Drivers) Ensure(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.WantedOn != nil {
 		of := &corev1.Node{}
 		if err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, of); err != nil {
@@ -68,23 +80,35 @@ func (d *Drivers) Ensure(ctx context.Context) error {
 		}
 		d.Wanted = d.WantedOn(of)
 	}
+	failed := []error{d.write(ctx, d.Wanted, "")}
+	for _, name := range slices.Sorted(maps.Keys(d.registered)) {
+		failed = append(failed, d.writeRegistered(ctx, name))
+	}
+	return errors.Join(failed...)
+}
+
+// write writes the entries of drivers, and removes that of one driver.
+func (d *Drivers) write(ctx context.Context, wanted []storagev1.CSINodeDriver, unwanted string) error {
 	node := &storagev1.CSINode{}
 	err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, node)
 	if apierrors.IsNotFound(err) {
-		return d.create(ctx)
+		return d.create(ctx, wanted)
 	}
 	if err != nil {
 		return fmt.Errorf("reading CSINode %s: %w", d.NodeName, err)
 	}
 	// The entry of a driver is immutable: it is removed, and added again.
-	if err := d.update(ctx, node, slices.DeleteFunc(slices.Clone(node.Spec.Drivers), d.isOutdated)); err != nil {
+	kept := slices.DeleteFunc(slices.Clone(node.Spec.Drivers), func(entry storagev1.CSINodeDriver) bool {
+		return entry.Name == unwanted || isOutdated(wanted, entry)
+	})
+	if err := d.update(ctx, node, kept); err != nil {
 		return err
 	}
 	if err := d.mark(ctx, node); err != nil {
 		return err
 	}
 	drivers := slices.Clone(node.Spec.Drivers)
-	for _, wanted := range d.Wanted {
+	for _, wanted := range wanted {
 		if !slices.ContainsFunc(drivers, func(entry storagev1.CSINodeDriver) bool { return entry.Name == wanted.Name }) {
 			drivers = append(drivers, wanted)
 		}
@@ -105,14 +129,14 @@ func (d *Drivers) mark(ctx context.Context, node *storagev1.CSINode) error {
 }
 
 // isOutdated reports whether a driver's entry differs from the wanted one.
-func (d *Drivers) isOutdated(entry storagev1.CSINodeDriver) bool {
-	return slices.ContainsFunc(d.Wanted, func(wanted storagev1.CSINodeDriver) bool {
+func isOutdated(wanted []storagev1.CSINodeDriver, entry storagev1.CSINodeDriver) bool {
+	return slices.ContainsFunc(wanted, func(wanted storagev1.CSINodeDriver) bool {
 		return wanted.Name == entry.Name && !equality.Semantic.DeepEqual(wanted, entry)
 	})
 }
 
 // create creates the CSINode, which is garbage-collected with its Node.
-func (d *Drivers) create(ctx context.Context) error {
+func (d *Drivers) create(ctx context.Context, drivers []storagev1.CSINodeDriver) error {
 	owner := &corev1.Node{}
 	if err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, owner); err != nil {
 		return fmt.Errorf("reading node %s: %w", d.NodeName, err)
@@ -122,7 +146,7 @@ func (d *Drivers) create(ctx context.Context) error {
 			Name: d.NodeName, Annotations: map[string]string{stowagev1alpha1.FollowsPodsAnnotation: "true"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: owner.Name, UID: owner.UID}},
 		},
-		Spec: storagev1.CSINodeSpec{Drivers: d.Wanted},
+		Spec: storagev1.CSINodeSpec{Drivers: drivers},
 	})
 	if err != nil {
 		return fmt.Errorf("creating CSINode %s: %w", d.NodeName, err)

@@ -1,6 +1,6 @@
 // Package drivers defines the node side of a CSI driver: the Node service of the Container
 // Storage Interface, in Go. Each of Stowage's drivers implements it: packages local, gcepd and nfs
-// below it.
+// below it. Package socket implements it for drivers of other projects, by calls to their sockets.
 //
 // Package csi calls it with the calls of a kubelet. On a node without one, the volume type for
 // csi volumes makes the calls that a kubelet would make. A driver doesn't decide when a volume is
@@ -9,9 +9,16 @@ package drivers
 
 import (
 	"context"
+	"slices"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
+
+// IsOwn reports whether a driver is Stowage's, which the agent itself serves.
+func IsOwn(name string) bool {
+	return slices.Contains([]string{stowagev1alpha1.LocalDriver, stowagev1alpha1.GCEDriver, stowagev1alpha1.NFSDriver}, name)
+}
 
 // Driver is the node side of one CSI driver. Callers may call it for several volumes at once, but
 // make only one call at a time for one volume. They repeat each call until it succeeds: it may
@@ -84,4 +91,28 @@ type Inliner interface {
 	UnpublishInline(ctx context.Context, handle, target string) error
 	// IsInline reports whether a handle is that of an inline volume.
 	IsInline(handle string) bool
+}
+
+// Registered are the drivers of other projects that are registered on the node now. Their names are
+// none of the agent's own drivers'.
+type Registered interface {
+	// Find returns a driver, or an error that says that none of the name is registered.
+	Find(name string) (Foreign, error)
+}
+
+// Foreign is a driver of another project, behind a socket. It may hang, crash and lie. Its methods
+// end after a time: the work of a call may go on then, and the call is repeated until the driver
+// answers. Callers open nothing that is mounted of its volumes while they hold what other volumes
+// need. Its Stage and Publish read what the call needs of the API server, and Unstage doesn't know
+// which pods use a volume: callers unstage what no pod has.
+type Foreign interface {
+	Driver
+	// PublishEphemeral makes the inline volume of a pod, and makes it visible at target. The spec
+	// has no PersistentVolume. Unpublish ends it.
+	PublishEphemeral(ctx context.Context, spec volumes.Spec, handle, target string) error
+	// NeedsGroup reports whether the caller is to apply the pod's fsGroup to a published volume.
+	NeedsGroup(ctx context.Context, spec volumes.Spec) (bool, error)
+	// Expand makes a volume as large as its object says, and returns that size in bytes. The
+	// error wraps volumes.ErrNotSupported if no repetition helps.
+	Expand(ctx context.Context, spec volumes.Spec, staging, target string) (int64, error)
 }

@@ -36,7 +36,7 @@ const (
 // Disks are volumes that a node has only while they are attached to it.
 type Disks interface {
 	// Serves reports whether a volume is one of them.
-	Serves(volume *corev1.PersistentVolume) bool
+	Serves(ctx context.Context, volume *corev1.PersistentVolume) bool
 	// Drivers returns their CSI drivers.
 	Drivers() []string
 	// InUse returns the disks that are mounted on this node, or may be. It must be right after

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/keyed"
@@ -111,7 +112,8 @@ func (r *Reader) Secret(ctx context.Context, pod *corev1.Pod, name string) (*cor
 
 // Token implements content.Reader.
 func (r *Reader) Token(ctx context.Context, pod *corev1.Pod, projection *corev1.ServiceAccountTokenProjection) (content.Token, error) {
-	return r.tokens.current(ctx, pod, projection)
+	token, err := r.tokens.current(ctx, pod, tokenKey{projection.Audience, ptr.Deref(projection.ExpirationSeconds, 0)})
+	return token.Token, err
 }
 
 // Node implements content.Reader.

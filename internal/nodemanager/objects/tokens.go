@@ -75,11 +75,11 @@ func (t *tokens) forget(pod types.UID) {
 
 // current returns the pod's token, and renews it in time. If that fails, it returns the old token
 // until that expires.
-func (t *tokens) current(ctx context.Context, pod *corev1.Pod, projection *corev1.ServiceAccountTokenProjection) (content.Token, error) {
-	of, now := tokenKey{projection.Audience, ptr.Deref(projection.ExpirationSeconds, 0)}, t.clock.Now()
+func (t *tokens) current(ctx context.Context, pod *corev1.Pod, of tokenKey) (issued, error) {
+	now := t.clock.Now()
 	token, has := t.find(pod.UID, of)
 	if has && now.Before(token.Renew) {
-		return token.Token, nil
+		return token, nil
 	}
 	renewed, err := t.issue(ctx, pod, of)
 	switch {
@@ -89,10 +89,10 @@ func (t *tokens) current(ctx context.Context, pod *corev1.Pod, projection *corev
 		logf.FromContext(ctx).Error(err, "renewing a pod's token: it keeps the old one", "podUID", pod.UID)
 		token.Renew = now.Add(tokenRetry)
 	default:
-		return content.Token{}, err
+		return issued{}, err
 	}
 	t.keep(pod.UID, of, token)
-	return token.Token, nil
+	return token, nil
 }
 
 // issue requests a token that is bound to the pod.

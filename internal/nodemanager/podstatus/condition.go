@@ -23,6 +23,8 @@ import (
 const (
 	// ReasonFailedMount: a volume can't be mounted, or its content can't be refreshed.
 	ReasonFailedMount = event.FailedMount
+	// ReasonFailedUnmount: the pod is being deleted, and a volume can't be unmounted.
+	ReasonFailedUnmount = event.FailedUnmount
 	// ReasonSizeLimitExceeded: an emptyDir holds more than its sizeLimit.
 	ReasonSizeLimitExceeded = event.SizeLimitExceeded
 )
@@ -132,6 +134,14 @@ func wrongWith(volumes []Progress) string {
 // UnmountFailed is the event for volumes that can't be unmounted.
 func UnmountFailed(err error) PodEvent {
 	return PodEvent{Kind: corev1.EventTypeWarning, Reason: event.FailedUnmount, Action: "Unmounting", Note: err.Error()}
+}
+
+// UnmountCondition is the condition of a pod that is being deleted, and that volumes keep.
+func UnmountCondition(problems []error) corev1.PodCondition {
+	return corev1.PodCondition{
+		Type: stowagev1alpha1.VolumesReadyCondition, Status: corev1.ConditionFalse, Reason: ReasonFailedUnmount,
+		Message: message.Cut(strings.ReplaceAll(errors.Join(problems...).Error(), "\n", "; "), message.MaxCondition),
+	}
 }
 
 // SetPodCondition sets the condition in the pod, and reports whether that changed it.

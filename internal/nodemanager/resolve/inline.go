@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 )
 
@@ -26,9 +25,6 @@ func (r *Resolver) resolveInline(ctx context.Context, resolved *ResolvedVolume) 
 	name, err := inlinenfs.BackendNamedBy(source)
 	if err != nil {
 		return err
-	}
-	if source.ReadOnly != nil && *source.ReadOnly {
-		resolved.Access = mount.ReadOnly
 	}
 	backend := &stowagev1alpha1.StorageBackend{}
 	err = r.get(ctx, client.ObjectKey{Name: name}, backend, "StorageBackend "+name)

@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -26,6 +28,9 @@ func (r *Resolver) Resolve(ctx context.Context, pod *corev1.Pod, volume corev1.V
 		if err := r.resolveClaim(ctx, resolved, claim); err != nil {
 			return nil, err
 		}
+	}
+	if volume.CSI != nil && ptr.Deref(volume.CSI.ReadOnly, false) {
+		resolved.Access = mount.ReadOnly
 	}
 	if isInline(volume) {
 		if err := r.resolveInline(ctx, resolved); err != nil {

@@ -17,3 +17,12 @@ type ResolvedVolume struct {
 func (v *ResolvedVolume) Location() poddir.Location {
 	return poddir.Location{Plugin: v.Plugin.Name(), Name: v.Name(), Block: v.IsBlock()}
 }
+
+// AwaitDriver returns what the volume waits for if its driver isn't on the node. The volume's
+// directory is dir.
+func (v *ResolvedVolume) AwaitDriver(dir string) error {
+	if err := volumes.MissingOf(v.Plugin, v.Spec, dir); err != nil {
+		return WaitFor("waiting for its CSI driver: %v", err)
+	}
+	return nil
+}

@@ -84,8 +84,6 @@ func insteadOfVolume(spec volumes.Spec) string {
 		return existingByPod
 	case isOfStowage(driver) && spec.PersistentVolume == nil:
 		return "use a generic ephemeral volume (ephemeral.volumeClaimTemplate) with a StorageClass of that driver: it lives as long as the pod, too"
-	case driver != "" && !isOfStowage(driver):
-		return "that driver needs a kubelet: " + useKubelet
 	case spec.IsBlock():
 		return "use volumeMode Filesystem, or a volume that is a disk: of a gce backend, or of a local one with layout Image"
 	default:

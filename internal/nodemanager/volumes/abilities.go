@@ -1,5 +1,7 @@
 package volumes
 
+import "context"
+
 // Mover is a Plugin that has volumes which agents of the previous layout had under another type.
 type Mover interface {
 	Plugin
@@ -23,4 +25,31 @@ func QueueOf(plugin Plugin, spec Spec, dir string) string {
 		return queuer.Queue(spec, dir)
 	}
 	return plugin.Name()
+}
+
+// Dependent is a Plugin whose volumes need a program of the node, which may be missing.
+type Dependent interface {
+	Plugin
+	// Missing returns what a volume waits for before it can be published or unpublished; nil if
+	// that is there. The spec has neither volume nor PersistentVolume if the volume is known by
+	// its directory alone.
+	Missing(spec Spec, dir string) error
+}
+
+// Republisher is a Plugin of which some volumes are published again now and then while pods use them,
+// so that their drivers renew what is in them.
+type Republisher interface {
+	Plugin
+	// Republishes reports whether a volume is one of them.
+	Republishes(ctx context.Context, spec Spec) bool
+	// Republish publishes a published volume again. A failure leaves it as it is.
+	Republish(ctx context.Context, spec Spec, dir string) error
+}
+
+// MissingOf returns what a volume waits for; nil if nothing is missing.
+func MissingOf(plugin Plugin, spec Spec, dir string) error {
+	if dependent, is := plugin.(Dependent); is {
+		return dependent.Missing(spec, dir)
+	}
+	return nil
 }

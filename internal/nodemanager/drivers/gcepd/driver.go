@@ -87,7 +87,7 @@ func (s *Driver) Drivers() []string { return []string{s.driver} }
 
 // Serves reports whether a volume is a disk of this driver, which must be attached to the node
 // first.
-func (s *Driver) Serves(volume *corev1.PersistentVolume) bool {
+func (s *Driver) Serves(_ context.Context, volume *corev1.PersistentVolume) bool {
 	return volume != nil && volume.Spec.CSI != nil && volume.Spec.CSI.Driver == s.driver
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/record"
 )
 
 // adopter is a driver whose volumes agents of the previous layout mounted elsewhere.
@@ -31,31 +32,31 @@ func (c *Caller) adopt(driver string) error {
 		return nil
 	}
 	return from.Adopt(func(adopted mounting.Adopted) (string, error) {
-		data := volumeData{Driver: driver, Handle: adopted.Handle, Volume: adopted.Volume, Lifecycle: persistentUse}
+		data := record.Data{Driver: driver, Handle: adopted.Handle, Volume: adopted.Volume, Lifecycle: record.Persistent}
 		if err := c.recordBegun(data); err != nil {
 			return "", err
 		}
-		return c.stagingOf(data), c.ensureStaging(data)
+		return c.Staging(data), c.EnsureStaging(data)
 	})
 }
 
 // recordBegun records the volume for pods that have its directory, but nothing mounted there:
 // nothing else would lead to the volume. A mount leads to it by itself.
-func (c *Caller) recordBegun(data volumeData) error {
+func (c *Caller) recordBegun(data record.Data) error {
 	table, err := c.mounter.Table()
 	if err != nil {
 		return err
 	}
-	for folder, targetOf := range map[string]func(string) podTarget{"volumes": dirTarget, deviceFolder: c.deviceTarget} {
-		paths, err := filepath.Glob(filepath.Join(c.pods, "*", folder, volumes.DirName(mounting.PluginName), data.Volume))
+	for folder, targetOf := range map[string]func(string) record.Target{"volumes": record.Dir, record.DeviceFolder: c.Device} {
+		paths, err := filepath.Glob(filepath.Join(c.Pods, "*", folder, volumes.DirName(mounting.PluginName), data.Volume))
 		if err != nil {
 			return err
 		}
 		for _, path := range paths {
 			at := targetOf(path)
-			recorded, err := at.recorded()
-			if err == nil && recorded == nil && !table.IsMountPoint(at.target) {
-				err = c.record(data, at)
+			recorded, err := at.Read()
+			if err == nil && recorded == nil && !table.IsMountPoint(at.Path) {
+				err = at.Ensure(data)
 			}
 			if err != nil {
 				return err

@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/foreign"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/record"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
@@ -20,16 +20,19 @@ import (
 // all pods of the node, published for each, and unstaged when the last pod is gone. It makes one
 // call at a time for each volume.
 //
+// Drivers of other projects, behind sockets, are called by package foreign.
+//
 // After a restart it reads its state from the pods' directories, the mount table and the drivers'
 // records.
 type Caller struct {
 	mounter mounting.Mounter
 	drivers map[string]drivers.Driver
-	// pods and plugins are folders of the agent's own, with a kubelet's names.
-	pods, plugins string
-	owner         ownership.Owner
-	locks         keyed.Locks
-	earlier       *local.Earlier
+	record.Folders
+	owner   ownership.Owner
+	locks   keyed.Locks
+	earlier *local.Earlier
+	// foreign calls the drivers of other projects.
+	foreign *foreign.Caller
 }
 
 // CallerOptions are the dependencies of a Caller.
@@ -39,8 +42,13 @@ type CallerOptions struct {
 	// Root is the agent's own folder. Volumes are staged in it at the same paths as in a
 	// kubelet's.
 	Root string
-	// Drivers are all drivers that the Caller calls.
-	Drivers []drivers.Driver
+	// Drivers are the agent's own drivers, and Registered those of other projects; nil: none.
+	Drivers    []drivers.Driver
+	Registered drivers.Registered
+	// Objects reads CSIDriver objects. It is set if Registered is.
+	Objects foreign.Objects
+	// NodeName is the node, which records of volumes of other projects name.
+	NodeName string
 	// Owner applies the fsGroup of pods.
 	Owner ownership.Owner
 }
@@ -58,22 +66,24 @@ func NewCaller(options CallerOptions) (*Caller, error) {
 	}
 	root := filepath.Dir(filepath.Dir(filepath.Dir(resolved)))
 	caller := &Caller{
-		mounter: options.Mounter, drivers: map[string]drivers.Driver{}, pods: filepath.Join(root, "pods"), plugins: resolved,
+		mounter: options.Mounter, drivers: map[string]drivers.Driver{}, Folders: record.Folders{Pods: filepath.Join(root, "pods"), Plugins: resolved},
 		owner: options.Owner, earlier: local.NewEarlier(options.Mounter, root),
 	}
+	caller.foreign = foreign.New(foreign.Options{
+		Folders: caller.Folders, Registered: options.Registered, Objects: options.Objects, Mounts: options.Mounter, Owner: options.Owner, NodeName: options.NodeName,
+	})
 	for _, driver := range options.Drivers {
 		caller.drivers[driver.Name()] = driver
 	}
 	return caller, caller.earlier.RemoveFolder()
 }
 
-// serves reports whether a volume is of one of the Caller's drivers.
-func (c *Caller) serves(volume *corev1.PersistentVolume) bool {
-	if volume == nil || volume.Spec.CSI == nil {
-		return false
-	}
-	_, known := c.drivers[volume.Spec.CSI.Driver]
-	return known
+// serves reports whether a volume is of one of the Caller's drivers, or of one of another project. A
+// pod waits for a driver that isn't registered.
+func (c *Caller) serves(spec volumes.Spec) bool {
+	driver := foreign.DriverOf(spec)
+	_, known := c.drivers[driver]
+	return known && spec.PersistentVolume != nil || foreign.Is(driver)
 }
 
 // isRemote reports whether the volumes of a driver are on servers, which may hang.
@@ -83,26 +93,28 @@ func (c *Caller) isRemote(driver string) bool {
 }
 
 // queueOf returns the queue of a pod's volume, by its volume object or by what the pod's directory
-// records. Volumes on servers have a queue of their own: many that hang hold up no disk.
-func (c *Caller) queueOf(spec volumes.Spec, at podTarget) string {
-	driver := ""
-	if source := spec.PersistentVolume; source != nil && source.Spec.CSI != nil {
-		driver = source.Spec.CSI.Driver
-	} else if recorded, err := at.recorded(); err == nil && recorded != nil {
-		driver = recorded.Driver
-	}
-	if !c.isRemote(driver) {
+// records. Volumes on servers have a queue of their own, and so has each driver of another project:
+// many that hang hold up no disk.
+func (c *Caller) queueOf(spec volumes.Spec, at record.Target) string {
+	driver := foreign.DriverAt(spec, at)
+	if !c.isRemote(driver) && !foreign.Is(driver) {
 		return mounting.PluginName
 	}
 	// As in the metrics of a kubelet.
 	return mounting.PluginName + ":" + driver
 }
 
-func (c *Caller) acquire(ctx context.Context, of volumeData) (release func(), err error) {
+func (c *Caller) acquire(ctx context.Context, of record.Data) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	if release, err = c.locks.Acquire(ctx, of.Driver+"^"+of.Handle); err != nil {
 		return nil, errLocked
 	}
 	return release, nil
+}
+
+// Attachable adds to the agent's own disks the volumes of other projects' drivers that must be
+// attached to the node first.
+func (c *Caller) Attachable(own foreign.Disks) *foreign.Attachable {
+	return foreign.NewAttachable(own, c.foreign)
 }

@@ -9,23 +9,24 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/record"
 )
 
 // isPublished reports whether a pod's volume is wholly there. An error is that of the driver's
 // Check. What the previous layout mounted isn't wholly there: publish makes the rest.
-func (c *Caller) isPublished(table mount.Table, spec volumes.Spec, at podTarget) (bool, error) {
-	if !table.IsMountPoint(at.target) {
+func (c *Caller) isPublished(table mount.Table, spec volumes.Spec, at record.Target) (bool, error) {
+	if !table.IsMountPoint(at.Path) {
 		return false, nil
 	}
-	data := dataOf(spec.PersistentVolume)
-	recorded, err := at.recorded()
-	if err != nil || recorded == nil || !recorded.is(data) {
+	data := record.Of(spec.PersistentVolume)
+	recorded, err := at.Read()
+	if err != nil || recorded == nil || !recorded.Is(data) {
 		return false, err
 	}
-	if left, err := c.earlier.IsLeft(table, data.Volume, c.stagingOf(data)); err != nil || left {
+	if left, err := c.earlier.IsLeft(table, data.Volume, c.Staging(data)); err != nil || left {
 		return false, err
 	}
-	for _, path := range []string{c.stagingOf(data), at.target} {
+	for _, path := range []string{c.Staging(data), at.Path} {
 		// Check waits for nothing that a context could cancel.
 		err = c.drivers[data.Driver].Check(context.Background(), data.Handle, path)
 		if errors.Is(err, volumes.ErrNotFound) {
@@ -40,8 +41,8 @@ func (c *Caller) isPublished(table mount.Table, spec volumes.Spec, at podTarget)
 
 // publish makes a volume visible for a pod. It records which volume that is before it mounts
 // anything, so that unpublish finds what a crash left.
-func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at podTarget) error {
-	data := dataOf(spec.PersistentVolume)
+func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at record.Target) error {
+	data := record.Of(spec.PersistentVolume)
 	if err := c.adopt(data.Driver); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at podTarget) e
 		return err
 	}
 	defer release()
-	if err := c.record(data, at); err != nil {
+	if err := at.Ensure(data); err != nil {
 		return err
 	}
 	called := asCalled(spec)
@@ -63,15 +64,15 @@ func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at podTarget) e
 	if err := c.applyFSGroup(ctx, spec, at); err != nil {
 		return err
 	}
-	return c.drivers[data.Driver].Publish(ctx, called, c.stagingOf(data), at.target)
+	return c.drivers[data.Driver].Publish(ctx, called, c.Staging(data), at.Path)
 }
 
 // stage has a volume staged, and removes what the previous layout had for it.
-func (c *Caller) stage(ctx context.Context, spec volumes.Spec, data volumeData) error {
-	if err := c.ensureStaging(data); err != nil {
+func (c *Caller) stage(ctx context.Context, spec volumes.Spec, data record.Data) error {
+	if err := c.EnsureStaging(data); err != nil {
 		return err
 	}
-	staging := c.stagingOf(data)
+	staging := c.Staging(data)
 	err := c.drivers[data.Driver].Stage(ctx, spec, staging)
 	if errors.Is(err, volumes.ErrOtherVolume) {
 		err = fmt.Errorf("%w: delete the pods of this node that use it", err)
@@ -85,15 +86,15 @@ func (c *Caller) stage(ctx context.Context, spec volumes.Spec, data volumeData) 
 // applyFSGroup applies the pod's fsGroup before the pod sees the volume: later it would undo what
 // the pod itself changed. It comes after staging, which keeps a copy from starting. Such a copy
 // would contain files without the group, below a top directory that says that all have it.
-func (c *Caller) applyFSGroup(ctx context.Context, spec volumes.Spec, at podTarget) error {
-	if at.device || !needsFSGroup(spec) || c.isRemote(spec.PersistentVolume.Spec.CSI.Driver) {
+func (c *Caller) applyFSGroup(ctx context.Context, spec volumes.Spec, at record.Target) error {
+	if at.IsDevice || !needsFSGroup(spec) || c.isRemote(spec.PersistentVolume.Spec.CSI.Driver) {
 		return nil
 	}
 	table, err := c.mounter.Table()
-	if err != nil || table.IsMountPoint(at.target) {
+	if err != nil || table.IsMountPoint(at.Path) {
 		return err
 	}
-	source, err := os.OpenFile(c.stagingOf(dataOf(spec.PersistentVolume)), mounting.OpenOnly, 0)
+	source, err := os.OpenFile(c.Staging(record.Of(spec.PersistentVolume)), mounting.OpenOnly, 0)
 	if err != nil {
 		return err
 	}

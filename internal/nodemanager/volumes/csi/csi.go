@@ -11,6 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/foreign"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/record"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 )
 
@@ -19,9 +21,11 @@ import (
 type Plugin struct{ sources }
 
 var (
-	_ volumes.Grower = Plugin{}
-	_ volumes.Mover  = Plugin{}
-	_ volumes.Queuer = Plugin{}
+	_ volumes.Dependent   = Plugin{}
+	_ volumes.Grower      = Plugin{}
+	_ volumes.Mover       = Plugin{}
+	_ volumes.Queuer      = Plugin{}
+	_ volumes.Republisher = Plugin{}
 )
 
 // New returns the volume type for volumes that pods see as directories.
@@ -29,20 +33,23 @@ func New(caller *Caller) Plugin { return Plugin{sources{caller: caller}} }
 
 // CanHandle implements volumes.Plugin.
 func (p Plugin) CanHandle(spec volumes.Spec) bool {
-	return !spec.IsBlock() && p.caller.serves(spec.PersistentVolume)
+	return !spec.IsBlock() && p.caller.serves(spec)
 }
 
 // Path implements volumes.Plugin.
-func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
+func (Plugin) Path(dir string) string { return filepath.Join(dir, record.MountDir) }
 
 // IsPublished implements volumes.Plugin.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
-	return p.caller.isPublished(table, spec, dirTarget(dir))
+	if foreign.Is(foreign.DriverOf(spec)) {
+		return p.caller.foreign.IsPublished(table, spec, record.Dir(dir))
+	}
+	return p.caller.isPublished(table, spec, record.Dir(dir))
 }
 
 // EarlierName implements volumes.Mover.
 func (p Plugin) EarlierName(spec volumes.Spec) string {
-	if p.caller.isRemote(spec.PersistentVolume.Spec.CSI.Driver) {
+	if p.caller.isRemote(foreign.DriverOf(spec)) {
 		return nfs.PluginName
 	}
 	return ""
@@ -50,20 +57,38 @@ func (p Plugin) EarlierName(spec volumes.Spec) string {
 
 // Queue implements volumes.Queuer.
 func (p Plugin) Queue(spec volumes.Spec, dir string) string {
-	return p.caller.queueOf(spec, dirTarget(dir))
+	return p.caller.queueOf(spec, record.Dir(dir))
+}
+
+// Missing implements volumes.Dependent.
+func (p Plugin) Missing(spec volumes.Spec, dir string) error {
+	return p.caller.foreign.Missing(spec, record.Dir(dir))
+}
+
+// Republishes implements volumes.Republisher, by the CSIDriver of the volume.
+func (p Plugin) Republishes(ctx context.Context, spec volumes.Spec) bool {
+	return p.caller.foreign.Republishes(ctx, foreign.DriverOf(spec))
+}
+
+// Republish implements volumes.Republisher.
+func (p Plugin) Republish(ctx context.Context, spec volumes.Spec, dir string) error {
+	return p.caller.foreign.Republish(ctx, spec, record.Dir(dir))
 }
 
 // Publish implements volumes.Plugin.
 func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
+	if foreign.Is(foreign.DriverOf(spec)) {
+		return p.caller.foreign.Publish(ctx, spec, record.Dir(dir))
+	}
 	if err := p.removeEarlierFSGroup(dir); err != nil {
 		return err
 	}
-	return p.caller.publish(ctx, spec, dirTarget(dir))
+	return p.caller.publish(ctx, spec, record.Dir(dir))
 }
 
 // Unpublish implements volumes.Plugin. The record goes after all that it leads to.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
-	at := dirTarget(dir)
+	at := record.Dir(dir)
 	data, err := p.caller.dataAt(at, filepath.Base(dir))
 	if err != nil {
 		return err
@@ -74,7 +99,12 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if err := p.removeEarlierFSGroup(dir); err != nil {
 		return err
 	}
-	if err := p.caller.unpublish(ctx, *data, at); err != nil {
+	if foreign.Is(data.Driver) {
+		err = p.caller.foreign.Unpublish(ctx, *data, at)
+	} else {
+		err = p.caller.unpublish(ctx, *data, at)
+	}
+	if err != nil {
 		return err
 	}
 	return volumes.RemoveEmptyDir(dir)
@@ -102,7 +132,7 @@ func (p Plugin) unpublishEarlier(ctx context.Context, dir string) error {
 		return err
 	}
 	// An unfinished record that a crash left leads nowhere.
-	if err := p.caller.forget(dirTarget(dir)); err != nil {
+	if err := record.Dir(dir).Forget(); err != nil {
 		return err
 	}
 	return volumes.Unbind(p.caller.mounter, p.Path(dir), dir)

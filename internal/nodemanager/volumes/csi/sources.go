@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/foreign"
 )
 
 // sources implements what the volume types for directories and for devices share.
@@ -28,10 +29,16 @@ func (s sources) takeFromPod(ctx context.Context, dir string) error {
 
 // CanGrow implements volumes.Grower.
 func (s sources) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
+	if foreign.Is(volume.Spec.CSI.Driver) {
+		return s.caller.foreign.CanGrow(table, volume)
+	}
 	return s.caller.canGrow(table, volume)
 }
 
 // Grow implements volumes.Grower.
 func (s sources) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error) {
+	if foreign.Is(volume.Spec.CSI.Driver) {
+		return s.caller.foreign.Expand(ctx, volume)
+	}
 	return s.caller.grow(ctx, volume)
 }

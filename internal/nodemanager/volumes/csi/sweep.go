@@ -3,13 +3,14 @@ package csi
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/foreign"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/record"
 )
 
 // sweepInterval is how often Watch looks for staged volumes that no pod has.
@@ -38,7 +39,7 @@ func (c *Caller) sweep(ctx context.Context) {
 	if err := c.adoptAll(); err != nil {
 		logf.FromContext(ctx).Error(err, "taking over what an agent of an earlier version mounted")
 	}
-	staged, err := filepath.Glob(filepath.Join(c.plugins, "*", "*", dataFile))
+	staged, err := c.AllStaged()
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "looking for volumes that are staged and unused")
 	}
@@ -54,12 +55,15 @@ func (c *Caller) sweep(ctx context.Context) {
 }
 
 func (c *Caller) sweepOne(ctx context.Context, path string) error {
-	data, err := volumes.ReadRecord[volumeData](path)
+	data, err := volumes.ReadRecord[record.Data](path)
 	if err != nil {
 		return fmt.Errorf("reading which volume is staged: %w", err)
 	}
 	if data == nil {
 		return nil
+	}
+	if foreign.Is(data.Driver) {
+		return c.foreign.UnstageUnused(ctx, *data)
 	}
 	_, release, err := c.begin(ctx, *data)
 	if err != nil {
