@@ -58,6 +58,16 @@ type AttachmentLister interface {
 	Attachments(ctx context.Context) ([]Attached, error)
 }
 
+// PublicationLister is an Attacher that can list at once which nodes have which volumes, by the ids
+// that a CSI driver gave the nodes. The list has volumes and nodes of other clusters, too, so the
+// caller names the volumes (csi).
+type PublicationLister interface {
+	// Publications returns the ids of the nodes that have each of these volumes. A volume that the
+	// storage doesn't list is absent, and nothing is known of it. Nil without an error says that the
+	// storage lists no nodes at all. A list may be late: the caller compares two.
+	Publications(ctx context.Context, of map[string]bool) (nodes map[string][]string, err error)
+}
+
 // NodeObserver is a backend that knows more about a node than its Node object says.
 type NodeObserver interface {
 	// ObserveNode returns the state of a node's machine. An error says nothing about the machine.
@@ -112,8 +122,9 @@ const (
 type Attached struct {
 	// ID of the volume.
 	ID string
-	// ProviderID of the node that it is attached to.
-	ProviderID string
+	// ProviderID of the node that it is attached to. DriverID in its place is the id that the
+	// node's CSI driver gave it, of a backend of kind csi.
+	ProviderID, DriverID string
 	// ReadOnly is true where that node can't write it.
 	ReadOnly bool
 }

@@ -1,11 +1,11 @@
 package comparison
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -38,7 +38,7 @@ func (r *Comparer) detachDangling(ctx context.Context, object *stowagev1alpha1.S
 		r.storage.Metrics.Compared(object.Name, len(dangling))
 	}
 	for attached, seen := range r.markSeen(object.Name, dangling) {
-		node, err := r.nodeOf(ctx, attached.ProviderID)
+		node, err := r.nodeOf(ctx, object, attached)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (r *Comparer) withoutObject(ctx context.Context, object *stowagev1alpha1.St
 		for i := range volumes {
 			objects = append(objects, all.Volume[volumes[i].Name]...)
 		}
-		if !slices.ContainsFunc(objects, func(attachment *storagev1.VolumeAttachment) bool { return mayBeOn(attachment, attached.ProviderID) }) {
+		if !slices.ContainsFunc(objects, func(attachment *storagev1.VolumeAttachment) bool { return mayBeOn(attachment, attached) }) {
 			found = append(found, attached)
 		}
 	}
@@ -93,16 +93,15 @@ func (r *Comparer) withoutObject(ctx context.Context, object *stowagev1alpha1.St
 }
 
 // mayBeOn reports whether an attachment is, or may be, to a machine.
-func mayBeOn(attachment *storagev1.VolumeAttachment, providerID string) bool {
+func mayBeOn(attachment *storagev1.VolumeAttachment, attached backend.Attached) bool {
+	if attached.DriverID != "" {
+		id := attachment.Annotations[attachintent.DriverIDAnnotation]
+		return id == "" || id == attached.DriverID
+	}
+	providerID := attached.ProviderID
 	intent, err := attachintent.Of(attachment)
 	instance := attachintent.InstanceOf(attachment, intent)
 	return err != nil || instance == "" || instance == providerID
-}
-
-// firstSeen is when a dangling attachment was first seen, and whether it was seen before.
-type firstSeen struct {
-	since time.Time
-	again bool
 }
 
 // markSeen stores the dangling attachments of a backend and returns when each was first seen.
@@ -127,13 +126,21 @@ func (r *Comparer) markSeen(name string, dangling []backend.Attached) map[backen
 }
 
 // nodeOf finds the node of a machine. It returns nil if the machine is not in the cluster.
-func (r *Comparer) nodeOf(ctx context.Context, providerID string) (*corev1.Node, error) {
+func (r *Comparer) nodeOf(ctx context.Context, object *stowagev1alpha1.StorageBackend, attached backend.Attached) (*corev1.Node, error) {
+	name, providerID := "", attached.ProviderID
+	if attached.DriverID != "" {
+		names, err := r.nodesOf(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		name = names[attached.DriverID]
+	}
 	nodes := &corev1.NodeList{}
 	if err := r.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the nodes: %w", err)
 	}
 	for i := range nodes.Items {
-		if providerID != "" && nodes.Items[i].Spec.ProviderID == providerID {
+		if providerID != "" && nodes.Items[i].Spec.ProviderID == providerID || name != "" && nodes.Items[i].Name == name {
 			return &nodes.Items[i], nil
 		}
 	}
@@ -144,11 +151,11 @@ func (r *Comparer) recordDangling(object *stowagev1alpha1.StorageBackend, attach
 	const what = "volume %s is attached to %s, and no VolumeAttachment requests it: "
 	if node == nil {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, event.StrayAttachment, "Compare",
-			what+"that is no node of this cluster, so detach it there if nothing needs it", attached.ID, attached.ProviderID)
+			what+"that is no node of this cluster, so detach it there if nothing needs it", attached.ID, cmp.Or(attached.ProviderID, attached.DriverID))
 		return
 	}
 	r.events.Eventf(object, nil, corev1.EventTypeWarning, event.StrayAttachment, "Compare",
-		what+"it is detached after %s, unless node %s uses it", attached.ID, attached.ProviderID, r.interval, node.Name)
+		what+"it is detached after %s, unless node %s uses it", attached.ID, cmp.Or(attached.ProviderID, attached.DriverID), r.interval, node.Name)
 }
 
 // createDangling creates an attachment that its reconciler deletes.
@@ -179,6 +186,9 @@ func (r *Comparer) createDangling(ctx context.Context, object *stowagev1alpha1.S
 			Attacher: driver, NodeName: node.Name,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &objectName},
 		},
+	}
+	if attached.DriverID != "" {
+		attachment.Annotations[attachintent.DriverIDAnnotation] = attached.DriverID
 	}
 	if err := r.client.Create(ctx, attachment); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the attachment %s, to detach its volume: %w", attachment.Name, err)

@@ -13,6 +13,8 @@ const (
 	// pageSize is how many volumes a page of a list has, and maxPages how many pages are read.
 	pageSize = 500
 	maxPages = 200
+	// maxPublished is how many nodes may have a volume: those of the largest cluster.
+	maxPublished = 5000
 )
 
 // IsAttached reads which nodes have a volume, of a driver that lists them. Of all others the answer is
@@ -56,20 +58,53 @@ func (b *csiBackend) checkUnpublished(
 // publishedTo lists the nodes that have a volume, by the driver's ids. A list may be late: of a volume
 // that isn't in it, nothing is certain.
 func (b *csiBackend) publishedTo(ctx context.Context, controller csispec.ControllerClient, id string) (nodes []string, listed bool, err error) {
+	_, err = b.eachListed(ctx, controller, func(entry *csispec.ListVolumesResponse_Entry) (more bool) {
+		if entry.GetVolume().GetVolumeId() == id {
+			nodes, listed = entry.GetStatus().GetPublishedNodeIds(), true
+		}
+		return !listed
+	})
+	return nodes, listed, err
+}
+
+// eachListed visits the volumes that a driver lists, until there are no more. It reports whether it has
+// seen all that the driver has: a list of too many pages is cut.
+func (b *csiBackend) eachListed(
+	ctx context.Context, controller csispec.ControllerClient, visit func(*csispec.ListVolumesResponse_Entry) (more bool),
+) (complete bool, err error) {
 	token := ""
 	for range maxPages {
 		page, err := call(ctx, b.spec, controller.ListVolumes, &csispec.ListVolumesRequest{MaxEntries: pageSize, StartingToken: token})
 		if err != nil {
-			return nil, false, b.spec.unanswered("ListVolumes", err)
+			return false, b.spec.unanswered("ListVolumes", err)
 		}
 		for _, entry := range page.GetEntries() {
-			if entry.GetVolume().GetVolumeId() == id {
-				return entry.GetStatus().GetPublishedNodeIds(), true, nil
+			if !visit(entry) {
+				return false, nil
 			}
 		}
 		if token = page.GetNextToken(); token == "" {
-			break
+			return true, nil
 		}
 	}
-	return nil, false, nil
+	return false, nil
+}
+
+// Publications implements backend.PublicationLister with one list. A volume on more nodes than a cluster
+// has is absent.
+func (b *csiBackend) Publications(ctx context.Context, of map[string]bool) (map[string][]string, error) {
+	controller, can, err := b.driver(ctx)
+	if err != nil || !can.has(csispec.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES) ||
+		!can.has(csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) {
+		return nil, err
+	}
+	nodes := map[string][]string{}
+	_, err = b.eachListed(ctx, controller, func(entry *csispec.ListVolumesResponse_Entry) (more bool) {
+		id, published := entry.GetVolume().GetVolumeId(), entry.GetStatus().GetPublishedNodeIds()
+		if of[id] && len(published) <= maxPublished {
+			nodes[id] = slices.Clone(published)
+		}
+		return true
+	})
+	return nodes, err
 }

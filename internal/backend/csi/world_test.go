@@ -45,7 +45,9 @@ type driver struct {
 	topology  bool
 	grows     bool
 	unready   bool
-	volumes   map[string]*disk
+	// endless: each page of a list is followed by another.
+	endless bool
+	volumes map[string]*disk
 	// calls are the requests of methods that change something, in order.
 	calls []any
 	// before is called first, and may answer in place of the method; after is called once the method
@@ -239,6 +241,9 @@ func (d *driver) GetCapacity(context.Context, *csispec.GetCapacityRequest) (*csi
 func (d *driver) ListVolumes(_ context.Context, request *csispec.ListVolumesRequest) (*csispec.ListVolumesResponse, error) {
 	ids := slices.Sorted(maps.Keys(d.volumes))
 	at, _ := slices.BinarySearch(ids, request.GetStartingToken())
+	if d.endless {
+		return &csispec.ListVolumesResponse{NextToken: "more"}, nil
+	}
 	if at >= len(ids) {
 		return &csispec.ListVolumesResponse{}, nil
 	}

@@ -12,13 +12,16 @@ import (
 
 // CSI is a CSI driver in memory: a Kind and its one Backend. Its volumes have handles that don't
 // follow from their ids, so only the answer of a call, or its repeat, says what the call made. It
-// lists nothing.
+// lists no owners.
 type CSI struct {
 	of *Backend
 	// undone are the requests of Undo, attaches those of Attach, and modified those of Modify, in order.
 	undone   []backend.Request
 	attaches []backend.AttachRequest
 	modified []backend.Attributes
+	// lists: it lists the nodes of its volumes; lists counts how often it did.
+	lists  bool
+	listed int
 	// half is what Modify fails with after it has had its effect.
 	half []error
 	// topologies and room are what SetCapacity set.
@@ -35,6 +38,7 @@ var (
 
 	_ backend.TopologyReporter      = (*CSI)(nil)
 	_ backend.ClassCapacityReporter = (*CSI)(nil)
+	_ backend.PublicationLister     = (*CSI)(nil)
 )
 
 // handlePrefix begins each handle. Those of Google's driver look like it, and like paths of disks that Stowage did not make.
@@ -119,6 +123,41 @@ func (d *CSI) IsAttached(ctx context.Context, handle string, node backend.NodeId
 		return false, err
 	}
 	return d.of.IsAttached(ctx, id, onDriver(node))
+}
+
+// Lists makes Publications list nodes.
+func (d *CSI) Lists() {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	d.lists = true
+}
+
+// Listed is how often Publications listed nodes.
+func (d *CSI) Listed() int {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	return d.listed
+}
+
+// Publications returns the nodes of volumes that Unlist did not hide, once Lists was called.
+func (d *CSI) Publications(_ context.Context, of map[string]bool) (map[string][]string, error) {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	if !d.lists || d.of.listing != nil {
+		return nil, d.of.listing
+	}
+	d.listed++
+	nodes := map[string][]string{}
+	for id := range d.of.volumes {
+		if !of[handlePrefix+id] || d.of.unlisted[id] {
+			continue
+		}
+		nodes[handlePrefix+id] = []string{}
+		for to := range d.of.attached[id] {
+			nodes[handlePrefix+id] = append(nodes[handlePrefix+id], string(to))
+		}
+	}
+	return nodes, nil
 }
 
 // Expand sets the new capacity.

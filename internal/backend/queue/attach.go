@@ -74,6 +74,20 @@ func (s *served) Attachments(ctx context.Context) ([]backend.Attached, error) {
 	return found, err
 }
 
+// Publications is Attachments for a driver's own ids of nodes.
+func (s *served) Publications(ctx context.Context, of map[string]bool) (map[string][]string, error) {
+	lister, can := backend.As[backend.PublicationLister](s.Backend)
+	if !can {
+		return nil, s.noAttacher()
+	}
+	answer, err := s.queue.measure(ctx, &call{
+		subject: subject{operation: list}, metric: s.target.Metric,
+		run: func(ctx context.Context) (any, error) { return lister.Publications(ctx, of) },
+	})
+	found, _ := answer.(map[string][]string)
+	return found, err
+}
+
 func attachCall(what operation, id string, node backend.NodeIdentity) *call {
 	return &call{
 		subject:   subject{operation: what, parameters: parameters{node: nodeKey(node)}},
