@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/segments"
 )
 
 const (
@@ -79,7 +80,7 @@ func checkMade(asked *csispec.CreateVolumeRequest, made *csispec.Volume) error {
 	case source != wanted:
 		return backend.Invalid.Errorf("with a copy of %.200q, and not of %.200q", source, wanted)
 	}
-	return checkTopologies(made.GetAccessibleTopology())
+	return segments.Check(made.GetAccessibleTopology())
 }
 
 func size(attributes map[string]string) (bytes int) {
@@ -108,7 +109,7 @@ func (b *csiBackend) volume(request backend.Request, made *csispec.Volume) (*bac
 		Handle:       made.GetVolumeId(),
 		Attributes:   made.GetVolumeContext(),
 		Capacity:     *resource.NewQuantity(cmp.Or(made.GetCapacityBytes(), request.Capacity.Value()), resource.BinarySI),
-		NodeAffinity: affinity(made.GetAccessibleTopology()),
+		NodeAffinity: segments.Affinity(made.GetAccessibleTopology()),
 	}
 	if request.VolumeMode != corev1.PersistentVolumeBlock {
 		volume.FSType = b.spec.fsType(request)
