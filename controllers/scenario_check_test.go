@@ -9,6 +9,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/uses"
 )
@@ -35,7 +36,7 @@ func (s *scenario) check(t *rapid.T) {
 	for _, pv := range volumes {
 		s.checkVolume(t, pv, claims)
 	}
-	s.checkStorage(t, volumes)
+	s.checkStorage(t, claims, volumes)
 }
 
 // checkBound expects a bound claim and its volume to be tied to each other, and to
@@ -141,8 +142,9 @@ func (s *scenario) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims [
 	}
 }
 
-// checkStorage expects that all storage is some volume's.
-func (s *scenario) checkStorage(t *rapid.T, volumes []*corev1.PersistentVolume) {
+// checkStorage expects that all storage is some volume's, or that of an operation which a deleted claim
+// records: it is undone once no pod uses the claim.
+func (s *scenario) checkStorage(t *rapid.T, claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
 	expected := 0
 	recorded := map[string]bool{}
 	for _, pv := range volumes {
@@ -153,6 +155,12 @@ func (s *scenario) checkStorage(t *rapid.T, volumes []*corev1.PersistentVolume) 
 		recorded[pv.Name] = true
 		if !s.storage.Has(pv.Spec.CSI.VolumeHandle) {
 			t.Fatalf("volume %s has lost its storage", pv.Name)
+		}
+	}
+	for _, claim := range claims {
+		name := provisioned.VolumeID(claim)
+		if !claim.DeletionTimestamp.IsZero() && provisioned.HasIntent(claim) && !recorded[name] && s.storage.Has(name) {
+			expected, recorded[name] = expected+1, true
 		}
 	}
 	for name := range s.retained {

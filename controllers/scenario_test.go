@@ -213,9 +213,7 @@ func (s *scenario) comeToRest() {
 			return
 		}
 	}
-	fmt.Println("====", s.round())
-	fmt.Println("====", s.round())
-	panic("the cluster did not come to rest")
+	panic(fmt.Sprintf("the cluster did not come to rest: %v", s.round()))
 }
 
 func (s *scenario) claimsThere() []*corev1.PersistentVolumeClaim {
