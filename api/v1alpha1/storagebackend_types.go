@@ -273,6 +273,10 @@ type AuditStatus struct {
 	// +listType=set
 	// +optional
 	LostVolumes []string `json:"lostVolumes,omitempty"`
+	// unaudited says what no audit of this backend can find, and why (csi). Empty:
+	// an audit finds orphans and lost volumes.
+	// +optional
+	Unaudited string `json:"unaudited,omitempty"`
 }
 
 // Orphan is storage that no object in the cluster records.

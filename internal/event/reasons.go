@@ -52,9 +52,10 @@ const (
 	// VolumeModifyCanceled: the claim names no VolumeAttributesClass any more, and the volume
 	// stays as it is.
 	VolumeModifyCanceled = "VolumeModifyCanceled"
-	// VolumeConditionAbnormal: the local volume has a problem that pods notice, or soon will.
+	// VolumeConditionAbnormal: the volume has a problem that pods notice, or soon will: a local
+	// volume, or one of a CSI driver that says so.
 	VolumeConditionAbnormal = "VolumeConditionAbnormal"
-	// VolumeConditionNormal: the problem of the local volume is gone.
+	// VolumeConditionNormal: the problem of the volume is gone.
 	VolumeConditionNormal = "VolumeConditionNormal"
 )
 

@@ -18,6 +18,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -30,22 +31,24 @@ const audits = 4
 // and removes orphans if the spec allows it. It is apart from the reconciler that probes,
 // because a list may take minutes.
 type Auditor struct {
-	client   client.Client
-	storage  *opener.Opener
-	clock    clock.PassiveClock
-	waking   wake.Source
-	lister   *lister
-	recorder *recorder
-	remover  *remover
+	client    client.Client
+	storage   *opener.Opener
+	clock     clock.PassiveClock
+	waking    wake.Source
+	lister    *lister
+	inspector *inspector
+	recorder  *recorder
+	remover   *remover
 }
 
 // New makes the auditor.
 func New(deps reconciler.Dependencies) *Auditor {
 	return &Auditor{
 		client: deps.Client, storage: deps.Storage, clock: deps.Clock,
-		lister:   &lister{client: deps.Client, live: deps.Live, clock: deps.Clock},
-		recorder: &recorder{client: deps.Client, live: deps.Live, clock: deps.Clock, events: deps.Events, metrics: deps.Storage.Metrics},
-		remover:  &remover{live: deps.Live, clock: deps.Clock, events: deps.Events},
+		inspector: &inspector{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), events: deps.Events},
+		lister:    &lister{client: deps.Client, live: deps.Live, clock: deps.Clock},
+		recorder:  &recorder{client: deps.Client, live: deps.Live, clock: deps.Clock, events: deps.Events, metrics: deps.Storage.Metrics},
+		remover:   &remover{live: deps.Live, clock: deps.Clock, events: deps.Events},
 	}
 }
 
@@ -76,6 +79,9 @@ func (r *Auditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		// The condition Accepted shows it, and a new spec wakes.
 		return ctrl.Result{}, nil //nolint:nilerr // the reconciler that probes reports it
 	}
+	if with, can := backend.As[backend.Inspector](opened); can {
+		return r.inspect(ctx, object, with)
+	}
 	if _, can := backend.As[backend.Lister](opened); !can {
 		return ctrl.Result{}, nil
 	}
@@ -101,10 +107,27 @@ func (r *Auditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return r.remover.removeOrphans(ctx, object, opened)
 }
 
+// inspect audits a backend that can't list what is this cluster's.
+func (r *Auditor) inspect(ctx context.Context, object *stowagev1alpha1.StorageBackend, with backend.Inspector) (ctrl.Result, error) {
+	found, err := r.inspector.inspect(ctx, object, with)
+	if err != nil {
+		return r.recorder.recordFailure(object, err)
+	}
+	after, err := r.recorder.record(ctx, object, found)
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: wake.AfterContention}, nil
+	case err != nil || after == nil:
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: untilAudit(after, r.clock.Now())}, nil
+}
+
 func (r *Auditor) forget(name types.NamespacedName) {
 	r.recorder.failed.Forget(name)
 	r.remover.failed.Forget(name)
 	r.lister.passes.forget(name)
+	r.inspector.forget(name)
 	r.storage.Forget(name.Name)
 }
 

@@ -47,8 +47,7 @@ func (r *recorder) record(ctx context.Context, audited *stowagev1alpha1.StorageB
 		return nil, nil
 	}
 	before := object.DeepCopy()
-	object.Status.Orphans = ptr.To(int32(len(found.orphans)))
-	object.Status.LostVolumes = ptr.To(int32(len(found.lost)))
+	object.Status.Orphans, object.Status.LostVolumes = found.counts()
 	object.Status.Audit = auditStatus(object, found, metav1.NewTime(r.clock.Now()).Rfc3339Copy())
 	if !equality.Semantic.DeepEqual(before.Status, object.Status) {
 		err := r.client.Status().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -76,11 +75,11 @@ func (r *recorder) recordFindings(before, after *stowagev1alpha1.StorageBackend)
 	if last == nil {
 		last = &stowagev1alpha1.AuditStatus{}
 	}
-	if n := *after.Status.Orphans; isNews(n, before.Status.Orphans, idsOf(last.Orphans), idsOf(after.Status.Audit.Orphans)) {
+	if n := ptr.Deref(after.Status.Orphans, 0); isNews(n, before.Status.Orphans, idsOf(last.Orphans), idsOf(after.Status.Audit.Orphans)) {
 		r.events.Eventf(after, nil, corev1.EventTypeWarning, event.OrphansFound, "Audit",
 			"no volume records what is held as %s: status.audit names its claim", named(n, idsOf(after.Status.Audit.Orphans)))
 	}
-	if n := *after.Status.LostVolumes; isNews(n, before.Status.LostVolumes, last.LostVolumes, after.Status.Audit.LostVolumes) {
+	if n := ptr.Deref(after.Status.LostVolumes, 0); isNews(n, before.Status.LostVolumes, last.LostVolumes, after.Status.Audit.LostVolumes) {
 		r.events.Eventf(after, nil, corev1.EventTypeWarning, event.VolumesLost, "Audit",
 			"no storage is found of %s: see that its disks or its server are there; if the data is gone for good, restore it, "+
 				"or delete the claims and the volumes", named(n, after.Status.Audit.LostVolumes))

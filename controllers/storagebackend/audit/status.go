@@ -34,6 +34,20 @@ type findings struct {
 	retained int32
 	// live maps the UIDs of live claims to the volumes that they are bound to.
 	live map[types.UID]string
+	// unaudited says what the audit can't find: orphans and, where unknown, lost volumes.
+	unaudited string
+	unknown   bool
+}
+
+// counts returns how many orphans and lost volumes there are; nil where the audit can't find any.
+func (f findings) counts() (orphans, lost *int32) {
+	if f.unaudited == "" {
+		orphans = ptr.To(int32(len(f.orphans)))
+	}
+	if !f.unknown {
+		lost = ptr.To(int32(len(f.lost)))
+	}
+	return orphans, lost
 }
 
 // auditStatus returns the status of findings. It keeps the time since when something is an
@@ -45,7 +59,7 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 			seen[HeldAs(orphan)] = orphan.Since
 		}
 	}
-	status := &stowagev1alpha1.AuditStatus{Time: now, Retained: found.retained, LostVolumes: found.lost[:min(MaxListed, len(found.lost))]}
+	status := &stowagev1alpha1.AuditStatus{Time: now, Retained: found.retained, LostVolumes: found.lost[:min(MaxListed, len(found.lost))], Unaudited: found.unaudited}
 	for _, held := range found.orphans {
 		listed := statusOf(held)
 		since, known := seen[listed]

@@ -47,6 +47,10 @@ type driver struct {
 	unready   bool
 	// endless: each page of a list is followed by another.
 	endless bool
+	// unlisted is a volume that no list has.
+	unlisted string
+	// ill are the volumes that aren't well.
+	ill     map[string]*csispec.VolumeHealth
 	volumes map[string]*disk
 	// calls are the requests of methods that change something, in order.
 	calls []any
@@ -252,6 +256,9 @@ func (d *driver) ListVolumes(_ context.Context, request *csispec.ListVolumesRequ
 		Volume: &csispec.Volume{VolumeId: ids[at]},
 		Status: &csispec.ListVolumesResponse_VolumeStatus{PublishedNodeIds: slices.Sorted(maps.Keys(of.published))},
 	}}
+	if ids[at] == d.unlisted {
+		answer.Entries = nil
+	}
 	if at+1 < len(ids) {
 		answer.NextToken = ids[at+1]
 	}

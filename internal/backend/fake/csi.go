@@ -22,6 +22,8 @@ type CSI struct {
 	// lists: it lists the nodes of its volumes; lists counts how often it did.
 	lists  bool
 	listed int
+	// inspection is what SetInspection set.
+	inspection backend.Inspection
 	// half is what Modify fails with after it has had its effect.
 	half []error
 	// topologies and room are what SetCapacity set.
@@ -39,6 +41,7 @@ var (
 	_ backend.TopologyReporter      = (*CSI)(nil)
 	_ backend.ClassCapacityReporter = (*CSI)(nil)
 	_ backend.PublicationLister     = (*CSI)(nil)
+	_ backend.Inspector             = (*CSI)(nil)
 )
 
 // handlePrefix begins each handle. Those of Google's driver look like it, and like paths of disks that Stowage did not make.
@@ -158,6 +161,29 @@ func (d *CSI) Publications(_ context.Context, of map[string]bool) (map[string][]
 		}
 	}
 	return nodes, nil
+}
+
+// SetInspection makes Inspect return this from now on, and what is missing in the backend.
+func (d *CSI) SetInspection(inspection backend.Inspection) {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	d.inspection = inspection
+}
+
+// Inspect returns what SetInspection set, and the volumes that the backend lacks if it finds those.
+func (d *CSI) Inspect(_ context.Context, ids []string) (backend.Inspection, error) {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	found := d.inspection
+	if found.FindsMissing {
+		found.Missing = map[string]bool{}
+	}
+	for _, id := range ids {
+		if _, there := d.of.volumes[strings.TrimPrefix(id, handlePrefix)]; !there && found.FindsMissing {
+			found.Missing[id] = true
+		}
+	}
+	return found, d.of.listing
 }
 
 // Expand sets the new capacity.

@@ -39,6 +39,8 @@ type Backend struct {
 	Retained int32 `json:"retained"`
 	// RemoveOrphansAfter is spec.audit.removeOrphansAfter. Empty: orphans are never removed.
 	RemoveOrphansAfter string `json:"removeOrphansAfter,omitempty"`
+	// Unaudited says what no audit of the backend finds, and why.
+	Unaudited string `json:"unaudited,omitempty"`
 }
 
 // Finding is an orphan or a lost volume.
@@ -113,7 +115,7 @@ func backend(b *stowagev1alpha1.StorageBackend, now time.Time) Backend {
 		one.RemoveOrphansAfter = after.Duration.String()
 	}
 	if b.Status.Audit != nil {
-		one.Time, one.Retained = &b.Status.Audit.Time, b.Status.Audit.Retained
+		one.Time, one.Retained, one.Unaudited = &b.Status.Audit.Time, b.Status.Audit.Retained, b.Status.Audit.Unaudited
 		interval := b.Spec.Audit.Interval.Duration
 		one.Overdue = interval > 0 && now.Sub(one.Time.Time) > overdue*interval
 	}

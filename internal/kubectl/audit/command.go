@@ -75,6 +75,11 @@ func show(c *cluster.Cluster, p *output.Printer, r *Report) error {
 			p.Line("Backend %s has more: its status lists the first 100 of each kind.", b.Name)
 		}
 	}
+	for i := range r.Backends {
+		if r.Backends[i].Unaudited != "" {
+			p.Line("No audit of backend %s finds %s.", r.Backends[i].Name, r.Backends[i].Unaudited)
+		}
+	}
 	for _, d := range r.Disks {
 		p.Line("Disk of backend %s on node %s: %d volumes without a NodeVolume. Nothing removes them; kubectl get nodedisks -o yaml has their ids.", d.Backend, d.Node, d.Count)
 	}
