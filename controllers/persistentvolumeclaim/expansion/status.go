@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
@@ -152,17 +150,9 @@ func (r *Expander) forgetEarlierSize(ctx context.Context, claim *corev1.Persiste
 	return wrap.Error(err, "removing the mark of a growth from volume %s", pv.Name)
 }
 
-// writeExpansion writes the changes that set makes to a claim's status, and reports whether
-// there were any. The resourceVersion is the fence: nodes and other leaders write about the
-// same expansion, and a changed request has to be read first.
 func (r *Expander) writeExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, set func()) (changed bool, err error) {
-	before := claim.DeepCopy()
-	set()
-	if equality.Semantic.DeepEqual(before, claim) {
-		return false, nil
-	}
-	err = r.client.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))
-	return err == nil, wrap.Error(err, "writing how claim %s/%s grows", claim.Namespace, claim.Name)
+	changed, err = step.WriteStatus(ctx, r.client, claim, set)
+	return changed, wrap.Error(err, "writing how claim %s/%s grows", claim.Namespace, claim.Name)
 }
 
 // setStorage sets the entry of storage, in a map that may be nil.

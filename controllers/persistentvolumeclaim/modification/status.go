@@ -7,9 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -141,16 +139,9 @@ func (m *Modifier) cancel(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return err
 }
 
-// write writes the changes that set makes to a claim's status, and reports whether there were any. The
-// resourceVersion is the fence: a changed request has to be read first.
 func (m *Modifier) write(ctx context.Context, claim *corev1.PersistentVolumeClaim, set func()) (changed bool, err error) {
-	before := claim.DeepCopy()
-	set()
-	if equality.Semantic.DeepEqual(before, claim) {
-		return false, nil
-	}
-	err = m.client.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))
-	return err == nil, wrap.Error(err, "writing how the volume of claim %s/%s changes", claim.Namespace, claim.Name)
+	changed, err = step.WriteStatus(ctx, m.client, claim, set)
+	return changed, wrap.Error(err, "writing how the volume of claim %s/%s changes", claim.Namespace, claim.Name)
 }
 
 func setStatus(claim *corev1.PersistentVolumeClaim, goal string, status corev1.PersistentVolumeClaimModifyVolumeStatus) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -62,6 +64,19 @@ func IsCurrent(ctx context.Context, live client.Reader, claim *corev1.Persistent
 		return false, wrap.Error(err, "reading claim %s/%s", claim.Namespace, claim.Name)
 	}
 	return !apierrors.IsNotFound(err) && current.UID == claim.UID && current.ResourceVersion == claim.ResourceVersion, nil
+}
+
+// WriteStatus writes the changes that set makes to a claim's status, and reports whether there were any.
+// The resourceVersion is the fence: nodes and other leaders write about the same change, and a changed
+// request has to be read first.
+func WriteStatus(ctx context.Context, writer client.StatusClient, claim *corev1.PersistentVolumeClaim, set func()) (changed bool, err error) {
+	before := claim.DeepCopy()
+	set()
+	if equality.Semantic.DeepEqual(before, claim) {
+		return false, nil
+	}
+	err = writer.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))
+	return err == nil, err
 }
 
 // Sooner joins the waits of two steps that don't depend on each other: what one waits for must not
