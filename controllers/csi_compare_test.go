@@ -77,7 +77,7 @@ var _ = Describe("What a CSI driver lists as published", func() {
 		w.create(machine("node-2"), registered("node-2", "id-2"))
 		w.storage.AttachBehind(pv.Name, backend.NodeIdentity{ProviderID: "id-2"})
 		_ = w.round()
-		Expect(w.newEvents()).To(ContainElement(ContainSubstring("StrayAttachment volume driver's/" + pv.Name + " is attached to id-2")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("StrayAttachment volume " + pv.Spec.CSI.VolumeHandle + " is attached to id-2")))
 		Expect(w.storage.AttachedTo(pv.Name)).To(HaveLen(1))
 
 		w.passTime(2 * time.Minute)

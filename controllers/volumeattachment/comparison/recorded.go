@@ -38,8 +38,10 @@ func (r *Comparer) recorded(ctx context.Context, object *stowagev1alpha1.Storage
 			continue
 		}
 		pv := r.volumeOf(ctx, attachment)
-		// A backend never lists existing disks: their absence from the list shows nothing.
-		if intent, err := volumeattachment.VerifiedIntent(attachment, pv); err == nil && intent.Backend == object.Name && !volume.IsDiskPath(intent.Volume) {
+		intent, err := volumeattachment.VerifiedIntent(attachment, pv)
+		// A backend never lists existing disks: their absence from the list shows nothing. To a driver that
+		// isn't one of Stowage's own, such a path may be the id of a volume.
+		if err == nil && intent.Backend == object.Name && (object.Spec.CSI != nil || !volume.IsDiskPath(intent.Volume)) {
 			found = append(found, recordedAttachment{attachment, pv, intent})
 		}
 	}
