@@ -11,12 +11,8 @@ import (
 	"testing"
 )
 
-const (
-	// requestsVariable names the folder with the requests of all tests. `make test` sets it once these are over.
-	requestsVariable = "STOWAGE_TEST_REQUESTS"
-	// clusterRequestsVariable names the folder with the requests of whole clusters, which use some of the rights only.
-	clusterRequestsVariable = "STOWAGE_TEST_CLUSTER_REQUESTS"
-)
+// requestsVariable names the folder with the requests of all tests. `make test` sets it once these are over.
+const requestsVariable = "STOWAGE_TEST_REQUESTS"
 
 //go:embed unused.txt
 var unused string
@@ -35,37 +31,15 @@ func TestTheRightsThatAreGrantedAreThoseThatTestsUse(t *testing.T) {
 	t.Logf("%d kinds of requests and %d rights were compared: %d problems", len(requests), len(rights), len(problems))
 }
 
-func TestNoRequestOfAClusterWasDenied(t *testing.T) {
-	folder := os.Getenv(clusterRequestsVariable)
-	if folder == "" {
-		t.Skip("NOT RUN: make e2e runs it after its specs")
-	}
-	requests := readRequests(t, folder)
-	if len(requests) == 0 {
-		t.Error("the clusters recorded no request of Stowage: nothing was tested")
-	}
-	for _, problem := range denials(requests) {
-		t.Error(problem)
-	}
-	t.Logf("%d kinds of requests were read", len(requests))
-}
-
-// denials returns the requests that Stowage needs more rights for.
-func denials(requests map[request]bool) []string {
-	var denied []string
-	for made := range requests {
-		if made.decision == forbidden && !isNodesOwn(made) {
-			denied = append(denied, "denied: "+made.String())
-		}
-	}
-	return denied
-}
-
 // judge returns what is wrong: denied requests, rights that are unused, and lines of the list of unused rights that
 // don't hold.
 func judge(rights []right, requests map[request]bool, list string) []string {
-	problems, used := denials(requests), map[string]bool{}
+	var problems []string
+	used := map[string]bool{}
 	for made := range requests {
+		if made.decision == forbidden && !isNodesOwn(made) {
+			problems = append(problems, "denied: "+made.String())
+		}
 		for _, granted := range rights {
 			used[granted.String()] = used[granted.String()] || granted.covers(made)
 		}
