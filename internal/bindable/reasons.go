@@ -46,14 +46,12 @@ const (
 	ReasonResizing = "Resizing"
 	// ReasonNodeResizePending: the volume has grown, and its file system has not.
 	ReasonNodeResizePending = "NodeResizePending"
-	// ReasonResizeUnknown: the call to grow the volume failed, and its outcome is unknown.
-	ReasonResizeUnknown = "Unknown"
+	// ReasonOutcomeUnknown: the call to grow or to change the volume failed, and its outcome is unknown.
+	ReasonOutcomeUnknown = "Unknown"
 	// ReasonModifying: the backend gives the volume the attributes of another VolumeAttributesClass.
 	ReasonModifying = "Modifying"
 	// ReasonModifyRetry: the backend refused to change the volume, and is asked again.
 	ReasonModifyRetry = "WaitingForRetry"
-	// ReasonModifyUnknown: the call to change the volume failed, and its outcome is unknown.
-	ReasonModifyUnknown = "Unknown"
 	// ReasonModifyClassMissing: the VolumeAttributesClass doesn't exist, or is being deleted.
 	ReasonModifyClassMissing = "VolumeAttributesClassNotFound"
 	// ReasonNoPodsUsingPVC: no pod refers to the claim.

@@ -65,7 +65,7 @@ func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVo
 		}
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
 			Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue,
-			Reason: cmp.Or(string(backend.KindOf(problem)), bindable.ReasonResizeUnknown), Message: problem.Error(),
+			Reason: cmp.Or(string(backend.KindOf(problem)), bindable.ReasonOutcomeUnknown), Message: problem.Error(),
 		})
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func (m *Modifier) fail(ctx context.Context, claim *corev1.PersistentVolumeClaim
 		case isFinal(problem):
 			setModifying(claim, bindable.ReasonModifyRetry, fmt.Sprintf("changing volume %s to VolumeAttributesClass %s failed, and is tried again", claim.Spec.VolumeName, goal))
 		}
-		setError(claim, cmp.Or(string(backend.KindOf(problem)), bindable.ReasonModifyUnknown), problem.Error()+adviceAfter(problem))
+		setError(claim, cmp.Or(string(backend.KindOf(problem)), bindable.ReasonOutcomeUnknown), problem.Error()+adviceAfter(problem))
 	})
 	if err != nil {
 		return nil, err
