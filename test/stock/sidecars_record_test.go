@@ -65,7 +65,7 @@ func record(socket string) *recorder {
 	return &recorder{driver: driver, held: map[string]chan struct{}{}}
 }
 
-// serve takes calls at a socket, which is who makes them.
+// serve takes calls at a socket: its name is that of the program that makes them.
 func (r *recorder) serve(socket string) {
 	GinkgoHelper()
 	listener, err := net.Listen("unix", socket)

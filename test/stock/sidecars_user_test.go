@@ -58,7 +58,7 @@ func (d *movableDriver) interrupt(ctx context.Context, name string, end func()) 
 	return u
 }
 
-// interruptCalls has a claim grow by 1Gi, a pod come and another go, and ends who serves them after the driver has
+// interruptCalls has a claim grow by 1Gi, a pod come and another go, and ends the program that serves them after the driver has
 // done it all, and before anything records that.
 func (d *movableDriver) interruptCalls(ctx context.Context, by string, grown, comes, goes *user, end func()) {
 	GinkgoHelper()
