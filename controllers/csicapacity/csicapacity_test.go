@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -196,5 +197,16 @@ func TestObjectsAreRefreshedAtTimesOfTheirOwn(t *testing.T) {
 	}
 	if len(times) < 90 {
 		t.Errorf("there are %d times for 100 objects", len(times))
+	}
+}
+
+func TestObjectsAreRefreshedAtTimesThatSpreadOverTheJitter(t *testing.T) {
+	least, most := RefreshInterval+jitter, time.Duration(0)
+	for i := range 1000 {
+		after := refreshAfter(fmt.Sprintf("csisc-%d", i))
+		least, most = min(least, after), max(most, after)
+	}
+	if least < RefreshInterval || least > RefreshInterval+jitter/10 || most >= RefreshInterval+jitter || most < RefreshInterval+jitter*9/10 {
+		t.Errorf("they are refreshed after %s to %s", least, most)
 	}
 }

@@ -120,9 +120,9 @@ func (r *Refresher) read(ctx context.Context, had *storagev1.CSIStorageCapacity)
 
 // refreshAfter is when an object is refreshed again.
 func refreshAfter(name string) time.Duration {
-	sum := fnv.New32a()
+	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(name))
-	return RefreshInterval + time.Duration(sum.Sum32())%jitter
+	return RefreshInterval + time.Duration(sum.Sum64()%uint64(jitter)) //nolint:gosec // less than the jitter
 }
 
 func (r *Refresher) ask(
