@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +27,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/storagecapacity"
+	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -43,8 +43,6 @@ const (
 	askingWaits = 10 * time.Millisecond
 	// refreshers is the number of concurrent reconciles.
 	refreshers = 4
-	// sidecarPrefix is that of parameters which no driver gets.
-	sidecarPrefix = "csi.storage.k8s.io/"
 )
 
 // Refresher writes the room into the CSIStorageCapacities that the Reconciler keeps. Its requests name one.
@@ -138,23 +136,12 @@ func (r *Refresher) ask(
 	}
 	ctx, cancel := context.WithTimeout(ctx, askingWaits)
 	defer cancel()
-	request := backend.CapacityRequest{Class: class.Name, Parameters: parametersOf(class)}
+	// A class that asks for what can't be has room, too: else its pods never come to where their claims say so.
+	request := backend.CapacityRequest{Class: class.Name, Parameters: storageclass.DriverParameters(class)}
 	if of.NodeTopology != nil {
 		request.Topology = of.NodeTopology.MatchLabels
 	}
 	return reporter.CapacityOf(ctx, request)
-}
-
-// parametersOf returns those that the driver gets. A class that asks for what can't be has room, too:
-// else its pods never come to where their claims say so.
-func parametersOf(class *storagev1.StorageClass) map[string]string {
-	parameters := map[string]string{}
-	for key, value := range class.Parameters {
-		if key != stowagev1alpha1.BackendParameter && key != "fstype" && !strings.HasPrefix(key, sidecarPrefix) {
-			parameters[key] = value
-		}
-	}
-	return parameters
 }
 
 // report records, once for each class, that the room of one of its topologies isn't known. If the whole

@@ -1,5 +1,5 @@
 // Package storageclass reads StorageClasses and the class of a claim: whether a class is the
-// default, and whether it waits for a consumer.
+// default, whether it waits for a consumer, and what a CSI driver gets of it.
 package storageclass
 
 import (

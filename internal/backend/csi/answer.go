@@ -76,7 +76,7 @@ func (s settings) unanswered(method string, err error) error {
 }
 
 func (s settings) text(method string, answered *status.Status) string {
-	said := message.Cut(strings.ToValidUTF8(answered.Message(), "�"), maxMessage)
+	said := message.Cut(answered.Message(), maxMessage)
 	switch answered.Code() {
 	case codes.Unavailable:
 		return fmt.Sprintf("driver %s doesn't answer %s at %s: look whether its container runs beside the manager (%s)", s.Driver, method, s.Endpoint, said)

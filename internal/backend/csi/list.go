@@ -222,7 +222,7 @@ func healthText(health *csispec.VolumeHealth) string {
 		all = append(all, strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s (%.100s): %.400s", problem.GetStatus(), problem.GetReason(), problem.GetMessage())), ":"))
 	}
 	slices.Sort(all)
-	return message.Cut(strings.ToValidUTF8(strings.Join(all, "; "), "�"), maxMessage)
+	return message.Cut(strings.Join(all, "; "), maxMessage)
 }
 
 func setOf(ids []string) map[string]bool {

@@ -13,13 +13,10 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/storageclass"
 )
 
 const (
-	// sidecarPrefix is that of parameters which external-provisioner reads, and no driver gets.
-	sidecarPrefix = "csi.storage.k8s.io/"
-	// formerFSType is the name of the parameter FSTypeParameter before Kubernetes 1.15.
-	formerFSType = "fstype"
 	// formerSecretPrefix is that of the parameters for Secrets before Kubernetes 1.15.
 	formerSecretPrefix = "csi"
 	// maxParameters and maxParameterBytes bound what a class makes a driver's call carry.
@@ -46,11 +43,11 @@ func Fill(request *backend.Request, class *storagev1.StorageClass, object *stowa
 		case key == stowagev1alpha1.BackendParameter:
 			return backend.Invalid.Errorf("parameter %q is %.200q, and the StorageBackend of provisioner %s is %s: use a class without the parameter",
 				key, value, class.Provisioner, object.Name)
-		case key == stowagev1alpha1.FSTypeParameter || key == formerFSType:
+		case key == stowagev1alpha1.FSTypeParameter || key == storageclass.FormerFSType:
 			if err := setFSType(request, key, value); err != nil {
 				return err
 			}
-		case strings.HasPrefix(key, sidecarPrefix):
+		case strings.HasPrefix(key, storageclass.SidecarPrefix):
 			if err := checkSecret(key, value, object, namespace); err != nil {
 				return err
 			}
@@ -72,7 +69,7 @@ func namesFormerSecret(key string) bool {
 
 func setFSType(request *backend.Request, key, value string) error {
 	if request.FSType != "" && request.FSType != value {
-		return backend.Invalid.Errorf("parameters %q and %q differ: use a class with one of them", stowagev1alpha1.FSTypeParameter, formerFSType)
+		return backend.Invalid.Errorf("parameters %q and %q differ: use a class with one of them", stowagev1alpha1.FSTypeParameter, storageclass.FormerFSType)
 	}
 	if !fsTypeForm.MatchString(value) {
 		return backend.Invalid.Errorf("parameter %q: %.200q is no name of a file system", key, value)
@@ -124,12 +121,12 @@ func secretsOf(object *stowagev1alpha1.StorageBackend) map[string]*stowagev1alph
 // checkSecret refuses a parameter that names another Secret than the StorageBackend does: a class
 // must not choose which Secrets the manager reads.
 func checkSecret(key, value string, object *stowagev1alpha1.StorageBackend, namespace string) error {
-	call, isNamespace := strings.CutSuffix(strings.TrimPrefix(key, sidecarPrefix), "-namespace")
+	call, isNamespace := strings.CutSuffix(strings.TrimPrefix(key, storageclass.SidecarPrefix), "-namespace")
 	if !isNamespace {
 		call = strings.TrimSuffix(call, "-name")
 	}
 	secret, known := secretsOf(object)[call]
-	if !known || call == strings.TrimPrefix(key, sidecarPrefix) {
+	if !known || call == strings.TrimPrefix(key, storageclass.SidecarPrefix) {
 		return backend.Invalid.Errorf("parameter %.200q is not supported: there are %q, and those of Secrets", key, stowagev1alpha1.FSTypeParameter)
 	}
 	if secret == nil {
