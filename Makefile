@@ -64,6 +64,8 @@ MAKEFLAGS   += --no-print-directory
 # Every program is static, so that guests can run it, and all are compiled with the same
 # libraries. Only the race detector needs cgo.
 export CGO_ENABLED := 0
+# Without paths in them, compiled packages serve every checkout.
+export GOFLAGS := $(GOFLAGS) -trimpath
 
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
 GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
@@ -71,8 +73,11 @@ EARLIER    := bin/upgrade/$(UPGRADE_FROM)
 KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
 MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver hack/sidecars test/chart
 GO_BUILD   := go build -buildvcs=false
+# A test bed learns from the linker which checkout it is of.
+CHECKOUT   := -X github.com/stowage-dev/stowage/test/harness/apiserver.repository=$(CURDIR)
+GO_TEST    := go test -ldflags '$(CHECKOUT)'
 # A suite is a static program: guests run it as their first process. Its arguments are Ginkgo's.
-BUILD_SUITE := go test -c -o bin/test/e2e/
+BUILD_SUITE := $(GO_TEST) -c -o bin/test/e2e/
 SELECTED    = $(if $(SPECS),--focus='$(SPECS)') $(if $(LABELS),--label-filter='$(LABELS)')
 # A cluster that stays has a last spec, which is always chosen; specs one by one are seen as they run.
 STAYING     = $(if $(STAY),--procs=1 $(if $(SPECS),--focus='the cluster stays') $(if $(LABELS),--label-filter='($(LABELS)) || stay'))
@@ -147,13 +152,13 @@ flakes: ## Make TARGET until it fails, at most RUNS times (0: no limit). PACKAGE
 
 .PHONY: test-stock
 test-stock: build controlplane-whole ## Test Stowage beside the real kube-controller-manager and kube-scheduler, and the hand-over to --scope=cluster and back. Needs root.
-	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE go test -timeout 20m ./test/stock -ginkgo.label-filter='!sidecars'
+	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE $(GO_TEST) -timeout 20m ./test/stock -ginkgo.label-filter='!sidecars'
 
 .PHONY: test-sidecars
 test-sidecars: build controlplane bin/csi-mock-driver bin/csi-provisioner bin/csi-attacher bin/csi-resizer ## Hand a CSI driver over from the real external-provisioner, -attacher and -resizer to Stowage, and back. Needs root.
 	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) kube-controller-manager
 	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) kube-scheduler
-	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE go test -count=1 -timeout 10m $(TESTFLAGS) ./test/stock -ginkgo.label-filter=sidecars
+	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE $(GO_TEST) -count=1 -timeout 10m $(TESTFLAGS) ./test/stock -ginkgo.label-filter=sidecars
 
 .PHONY: test-sanity
 test-sanity: build controlplane bin/ginkgo ## csi-sanity, the conformance tests of CSI, for each driver and kind of volume, with real mounts. Needs root; installs Debian packages.
@@ -164,17 +169,17 @@ test-sanity: build controlplane bin/ginkgo ## csi-sanity, the conformance tests 
 .PHONY: test-gce-mock
 test-gce-mock: bin/gce-pd-csi-driver controlplane ## Google's own CSI driver, unmodified, with gce-mock as its cloud: csi-sanity's controller specs for each kind of disk, and Stowage in place of its sidecars.
 	@$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/ ./cmd/gce-mock ./cmd/manager
-	@STOWAGE_TEST_GCE_DRIVER='$(CURDIR)/bin' go test -count=1 -v -timeout 10m $(TESTFLAGS) ./test/gcedriver
+	@STOWAGE_TEST_GCE_DRIVER='$(CURDIR)/bin' $(GO_TEST) -count=1 -v -timeout 10m $(TESTFLAGS) ./test/gcedriver
 
 .PHONY: kill-matrix
 kill-matrix: ## Kill a node manager before each step of its work, with each type of volume, RUNS times. Needs root. `make test` takes a sample.
 	@hack/need.sh filesystems
-	@for run in $$(seq $(RUNS)); do echo "run $$run of $(RUNS)"; STOWAGE_KILL_STRIDE=1 go test -count=1 -timeout 60m -run 'TestANodeManagerThatIsKilled|TestOfAPodThatGoesAfterAKill' ./internal/nodemanager; done
+	@for run in $$(seq $(RUNS)); do echo "run $$run of $(RUNS)"; STOWAGE_KILL_STRIDE=1 $(GO_TEST) -count=1 -timeout 60m -run 'TestANodeManagerThatIsKilled|TestOfAPodThatGoesAfterAKill' ./internal/nodemanager; done
 
 .PHONY: demo
 demo: build controlplane ## Watch the whole life of a volume, explained and checked, on this machine.
 	@mkdir -p bin/test
-	@go test -c -o bin/demo ./test/e2e/demo
+	@$(GO_TEST) -c -o bin/demo ./test/e2e/demo
 	@STOWAGE_TEST_DEMO=1 exec bin/demo -test.timeout=20m -ginkgo.junit-report=bin/test/demo.xml
 
 .PHONY: e2e-nfs
@@ -187,7 +192,7 @@ e2e-nfs: build controlplane bin/ginkgo ## A whole Stowage with NFS volumes on tw
 e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than the machine's, for quotas and growth, in a User Mode Linux guest. Needs root; installs Debian packages.
 	@hack/need.sh guests filesystems
 	@rm -rf bin/test/e2e-local && mkdir -p bin/test/e2e-local
-	@go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device/clouddisk ./internal/device/filesystem ./internal/device/loopdev ./internal/nodemanager/volumes/csi ./internal/nodemanager/volumes/emptydir ./internal/node/localdisk/store ./internal/mount/filetree ./internal/duplicate
+	@$(GO_TEST) -c -o bin/test/e2e-local/ ./internal/quota ./internal/device/clouddisk ./internal/device/filesystem ./internal/device/loopdev ./internal/nodemanager/volumes/csi ./internal/nodemanager/volumes/emptydir ./internal/node/localdisk/store ./internal/mount/filetree ./internal/duplicate
 	@$(BUILD_SUITE) ./test/e2e/guest
 	@STOWAGE_E2E_TARGET=e2e-local exec bin/test/e2e/guest.test run $(SELECTED)
 
@@ -195,7 +200,7 @@ e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than th
 e2e-node: controlplane bin/ginkgo ## All tests of the node side, in a User Mode Linux guest, whose mount table they may break. Needs root; installs Debian packages.
 	@hack/need.sh guests filesystems
 	@rm -rf bin/test/e2e-node && mkdir -p bin/test/e2e-node
-	@go test -c -o bin/test/e2e-node/ ./internal/mount ./internal/mount/safepath ./internal/mount/filetree ./internal/mount/remote ./internal/device/clouddisk ./internal/device/filesystem ./internal/device/loopdev ./internal/ownership ./internal/nodemanager $$(go list ./internal/nodemanager/volumes/... | grep -E '/(volumes|apidata|atomicdir|csi|emptydir|hostpath|inlinenfs|local|nfs)$$') ./internal/nodemanager/poddir ./internal/nodemanager/subpath ./internal/node/localdisk/store ./internal/node/localdisk/volumeagent
+	@$(GO_TEST) -c -o bin/test/e2e-node/ ./internal/mount ./internal/mount/safepath ./internal/mount/filetree ./internal/mount/remote ./internal/device/clouddisk ./internal/device/filesystem ./internal/device/loopdev ./internal/ownership ./internal/nodemanager $$(go list ./internal/nodemanager/volumes/... | grep -E '/(volumes|apidata|atomicdir|csi|emptydir|hostpath|inlinenfs|local|nfs)$$') ./internal/nodemanager/poddir ./internal/nodemanager/subpath ./internal/node/localdisk/store ./internal/node/localdisk/volumeagent
 	@$(BUILD_SUITE) ./test/e2e/guest
 	@STOWAGE_E2E_TARGET=e2e-node exec bin/test/e2e/guest.test run $(SELECTED)
 
@@ -248,7 +253,7 @@ integration-upstream: build controlplane ## Kubernetes' own integration tests of
 tables-upstream: controlplane ## Play the tables of Kubernetes' own controller of PersistentVolumes with Stowage's reconcilers. FOCUS narrows it, such as TestSync/1-1; controllers/testdata/upstream.txt has the rows that don't hold.
 	@mkdir -p bin/upstream
 	@go -C hack/upstream run . --repository '$(CURDIR)' --programs '$(CURDIR)/$(K8S_BIN)' --tables '$(CURDIR)/bin/upstream/tables.jsonl'
-	@STOWAGE_UPSTREAM_TABLES='$(CURDIR)/bin/upstream/tables.jsonl' go test -v -count=1 -timeout 20m ./controllers -run '^TestControllers$$' -ginkgo.focus="Upstream's tables $(FOCUS)"
+	@STOWAGE_UPSTREAM_TABLES='$(CURDIR)/bin/upstream/tables.jsonl' $(GO_TEST) -v -count=1 -timeout 20m ./controllers -run '^TestControllers$$' -ginkgo.focus="Upstream's tables $(FOCUS)"
 
 .PHONY: e2e-upstream
 e2e-upstream: build controlplane-whole upstream-images bin/kustomize bin/ginkgo ## Kubernetes' own end-to-end tests of storage, against Stowage as each of OVERLAYS installs it. UPSTREAM=ci is a selection, FOCUS narrows it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
@@ -258,23 +263,23 @@ e2e-upstream: build controlplane-whole upstream-images bin/kustomize bin/ginkgo 
 
 .PHONY: e2e-upstream-check
 e2e-upstream-check: upstream-programs ## Check that every entry of test/e2e/upstream's lists matches specs. Needs no cluster.
-	@go test -count=1 -v -run TestTheListsMatch ./test/e2e/upstream
+	@$(GO_TEST) -count=1 -v -run TestTheListsMatch ./test/e2e/upstream
 
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
-	@$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/bench ./test/bench
+	@$(GO_BUILD) -ldflags '$(LINK_FLAGS) $(CHECKOUT)' -o bin/bench ./test/bench
 	@exec bin/bench $(BENCHFLAGS)
 
 ##@ Run
 
 .PHONY: run
 run: build controlplane ## Run a control plane, the manager and the node agent here, in RUN_DIR, until Ctrl-C.
-	@$(GO_BUILD) -o bin/run ./hack/run
+	@$(GO_BUILD) -ldflags '$(CHECKOUT)' -o bin/run ./hack/run
 	@exec bin/run --dir '$(RUN_DIR)'
 
 .PHONY: clean-run
 clean-run: ## Remove what `make run` left in RUN_DIR, with all volumes in it.
-	@$(GO_BUILD) -o bin/run ./hack/run
+	@$(GO_BUILD) -ldflags '$(CHECKOUT)' -o bin/run ./hack/run
 	@exec bin/run --dir '$(RUN_DIR)' --clean
 
 ##@ Deploy to the cluster of KUBECONFIG

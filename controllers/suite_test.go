@@ -36,9 +36,7 @@ var _ = BeforeSuite(func() {
 	apiServer, err = client.NewWithWatch(server.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	for scope, groups := range map[reconciler.Scope][]string{reconciler.ClassesScope: nil, reconciler.ClusterScope: {apiserver.ClusterScope}} {
-		config, err := server.As(apiserver.Manager(groups...))
-		Expect(err).NotTo(HaveOccurred())
-		managers[scope], err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: apiServer.RESTMapper()})
+		managers[scope], err = client.NewWithWatch(server.As(apiserver.Manager(groups...)), client.Options{Scheme: scheme, Mapper: apiServer.RESTMapper()})
 		Expect(err).NotTo(HaveOccurred())
 	}
 })

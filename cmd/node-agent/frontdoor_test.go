@@ -40,11 +40,7 @@ func TestTheAgentMayReadTheBackendThatAPodNames(t *testing.T) {
 	if err := admin.Create(t.Context(), share); err != nil {
 		t.Fatal(err)
 	}
-	config, err := server.As(apiserver.Agent("n1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(config, client.Options{Scheme: scheme})
+	agent, err := client.New(server.As(apiserver.Agent("n1")), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ var _ = Describe("Beside another binder, in scope=classes", func() {
 		kind := fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage}
 		allowBinder(ctx)
 		// The other one knows of no storage, and may not write what is Stowage's.
-		manager{config: theirs.count(as(rest.ImpersonationConfig{UserName: binderUser})), scope: reconciler.ClusterScope}.start()
+		manager{config: theirs.count(server.As(rest.ImpersonationConfig{UserName: binderUser})), scope: reconciler.ClusterScope}.start()
 		manager{config: ours.count(asManager(reconciler.ClassesScope)), scope: reconciler.ClassesScope, kinds: []backend.Kind{kind}}.start()
 		DeferCleanup(removeEverything)
 		create(ctx, LocalBackend("disks"))

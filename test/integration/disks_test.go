@@ -173,7 +173,7 @@ func startDiskAgent(ctx context.Context, of agent, bytes int64) {
 	DeferCleanup(func() { Expect(mount.Kernel{}.Unmount(disk)).To(Succeed()) })
 	create(ctx, Node(of.node))
 	skipNames, ofNode := true, cache.ByObject{Field: fields.OneTermEqualSelector("spec.nodeName", of.node)}
-	mgr, err := ctrl.NewManager(as(apiserver.Agent(of.node)), ctrl.Options{
+	mgr, err := ctrl.NewManager(server.As(apiserver.Agent(of.node)), ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&stowagev1alpha1.NodeVolume{}: ofNode, &stowagev1alpha1.NodeDisk{}: ofNode}},
 	})

@@ -85,7 +85,7 @@ func recycledIn(folder string) *corev1.PersistentVolume {
 func startAgent(node, root string) {
 	GinkgoHelper()
 	skipNames := true
-	mgr, err := ctrl.NewManager(as(apiserver.Agent(node)), ctrl.Options{
+	mgr, err := ctrl.NewManager(server.As(apiserver.Agent(node)), ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&stowagev1alpha1.NodeRecycling{}: {Field: fields.OneTermEqualSelector("spec.nodeName", node)},

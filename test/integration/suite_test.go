@@ -39,21 +39,12 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// as is a client configuration with an identity, and with no rights but its own.
-func as(identity rest.ImpersonationConfig) *rest.Config {
-	GinkgoHelper()
-	config, err := server.As(identity)
-	Expect(err).NotTo(HaveOccurred())
-	return config
-}
-
 // asManager is one with the rights of a manager of a scope.
 func asManager(scope reconciler.Scope) *rest.Config {
-	GinkgoHelper()
 	if scope == reconciler.ClusterScope {
-		return as(apiserver.Manager(apiserver.ClusterScope))
+		return server.As(apiserver.Manager(apiserver.ClusterScope))
 	}
-	return as(apiserver.Manager())
+	return server.As(apiserver.Manager())
 }
 
 // clientOf is a client that reads the API server itself.

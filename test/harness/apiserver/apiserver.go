@@ -89,21 +89,24 @@ func Start(options Options) (*Server, error) {
 			return nil, fmt.Errorf("emptying the folder of certificates: %w", err)
 		}
 	}
-	env, err := environment(options)
-	if err != nil {
-		return nil, err
-	}
 	remove, err := owned.Temporary("servers")
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Setenv("STOWAGE_CONTROLPLANE", assets); err != nil {
-		return nil, fmt.Errorf("naming the folder of the control plane: %w", err)
+	env, err := environment(options)
+	if err == nil {
+		err = os.Setenv("STOWAGE_CONTROLPLANE", assets)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing a control plane: %w", err), remove())
 	}
 	server := &Server{env: env, remove: remove}
 	server.release = onOwnThread(func() { server.Config, err = env.Start() })
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting etcd and kube-apiserver from %s: %w", assets, err), server.Stop())
+	}
+	if !options.Stock {
+		server.Config = server.withToken(administrator)
 	}
 	if options.Rights {
 		if err := server.grant(assets); err != nil {
@@ -143,7 +146,7 @@ func (s *Server) Kubeconfig(name string, groups ...string) ([]byte, error) {
 }
 
 func (s *Server) addUser(name string, groups []string) (*envtest.AuthenticatedUser, error) {
-	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
+	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.env.Config))
 	if err != nil {
 		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
 	}
@@ -166,7 +169,7 @@ func environment(options Options) (*envtest.Environment, error) {
 	if options.Stock {
 		return env, configureStock(server, options)
 	}
-	return env, record(server)
+	return env, errors.Join(acceptTokens(server), record(server))
 }
 
 func etcd(options Options) *envtest.Etcd {
@@ -181,7 +184,10 @@ func configure(server *envtest.APIServer, options Options) {
 	server.Configure().
 		Set("authorization-mode", "Node", "RBAC").
 		Set("enable-admission-plugins", "NodeRestriction").
-		Set("watch-cache", strconv.FormatBool(options.WatchCache))
+		Set("watch-cache", strconv.FormatBool(options.WatchCache)).
+		Set("enable-priority-and-fairness", "false").
+		Set("max-requests-inflight", "0").
+		Set("max-mutating-requests-inflight", "0")
 	server.Path, server.CertDir = leashed("kube-apiserver"), options.CertDir
 	server.Out, server.Err = options.Output, options.Output
 	if options.Rights {
@@ -220,8 +226,15 @@ func Binary(name string) (string, error) {
 	return path, nil
 }
 
+// repository is set by the linker where the compiler leaves out paths, as in the Makefile:
+// checkouts then share what is compiled.
+var repository string
+
 // Repository is the top folder of the checkout that this file was compiled from.
 func Repository() string {
+	if repository != "" {
+		return repository
+	}
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }

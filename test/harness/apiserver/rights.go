@@ -44,12 +44,10 @@ func account(name string, groups ...string) rest.ImpersonationConfig {
 }
 
 // As returns a client configuration with an identity, of which requests are recorded.
-func (s *Server) As(identity rest.ImpersonationConfig) (*rest.Config, error) {
-	config, err := s.User(impersonator, "system:masters")
-	if err == nil {
-		config.Impersonate = identity
-	}
-	return config, err
+func (s *Server) As(identity rest.ImpersonationConfig) *rest.Config {
+	config := s.withToken(impersonator)
+	config.Impersonate = identity
+	return config
 }
 
 // record has a server record requests of Stowage's identities.

@@ -70,9 +70,7 @@ func newNode() *node {
 		scratch: filepath.Join(top, "root", "scratch"), canary: filepath.Join(top, "precious", "canary"),
 		clock: clocktesting.NewFakePassiveClock(time.Now()),
 	}
-	config, err := server.As(apiserver.Agent(n.name))
-	Expect(err).NotTo(HaveOccurred())
-	n.api, err = client.New(config, client.Options{Scheme: admin.Scheme(), Mapper: admin.RESTMapper()})
+	n.api, err = client.New(server.As(apiserver.Agent(n.name)), client.Options{Scheme: admin.Scheme(), Mapper: admin.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	n.live = &before{Reader: n.api}
 	write(n.canary)

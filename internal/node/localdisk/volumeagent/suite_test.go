@@ -76,9 +76,7 @@ func newNode() *node {
 	n := &node{name: "node-" + string(uuid.NewUUID()), base: filepath.Join(dir, "base"), events: events.NewFakeRecorder(100)}
 	Expect(os.Mkdir(n.base, 0o755)).To(Succeed())
 	DeferCleanup(func() { Expect(mount.UnmountBelow(kernel, dir)).To(Succeed()) })
-	config, err := server.As(apiserver.Agent(n.name))
-	Expect(err).NotTo(HaveOccurred())
-	n.api, err = client.New(config, client.Options{Scheme: objects, Mapper: admin.RESTMapper()})
+	n.api, err = client.New(server.As(apiserver.Agent(n.name)), client.Options{Scheme: objects, Mapper: admin.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	n.reconciler = volumeagent.NewReconciler(n.options(n.api))
 	n.disks = diskagent.NewReconciler(n.options(n.api))
