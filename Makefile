@@ -27,10 +27,12 @@ RUNS      ?= 1
 TARGET    ?= test
 # Which specs the targets `e2e` and `e2e-…` run: a regular expression of their names, and a
 # filter of Ginkgo's labels, such as 'volumes && !slow'; and whether the cluster of `make e2e`
-# stays after them. STORIES is the earlier name of SPECS.
+# stays after them; and whether its first overlay gets Google's CSI driver, too, which takes minutes
+# to build. STORIES is the earlier name of SPECS.
 SPECS     ?= $(STORIES)
 LABELS    ?=
 STAY      ?=
+CSI       ?=
 # Archives of images, as `docker save` writes them, that the nodes of `make e2e` and
 # `make e2e-upstream` have, too.
 IMAGES    ?=
@@ -234,15 +236,15 @@ e2e-kubelet: controlplane-whole image-archives bin/ginkgo ## The nodes of end-to
 	@exec bin/test/e2e/nodes.test run $(SELECTED)
 
 .PHONY: e2e
-e2e: build controlplane-whole image-archives bin/kustomize bin/ginkgo ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. SPECS and LABELS narrow it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
+e2e: build controlplane-whole image-archives $(if $(CSI),bin/gce-pd-csi-driver) bin/kustomize bin/ginkgo ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. SPECS and LABELS narrow it; CSI=yes adds the story of e2e-csi; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
 	@hack/need.sh guests nodes
+	@$(if $(CSI),bin/images/archive -driver bin)
 	@$(BUILD_SUITE) ./test/e2e/cluster
-	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/cluster.test run $(SELECTED) $(STAYING); done
+	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_CSI='$(CSI)' STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/cluster.test run $(SELECTED) $(STAYING); done
 
 .PHONY: e2e-csi
-e2e-csi: bin/gce-pd-csi-driver image-archives ## A pod on a stock kubelet uses a disk of Google's own CSI driver through Stowage alone, on the nodes of make e2e. Needs root; installs Debian packages.
-	@bin/images/archive -driver bin
-	@STOWAGE_E2E_CSI=yes $(MAKE) e2e OVERLAYS=default SPECS= LABELS=csi
+e2e-csi: ## A pod on a stock kubelet uses a disk of Google's own CSI driver through Stowage alone, on the nodes of make e2e. Needs root; installs Debian packages.
+	@$(MAKE) e2e CSI=yes OVERLAYS=default SPECS= LABELS=csi
 
 .PHONY: integration-upstream
 integration-upstream: build controlplane ## Kubernetes' own integration tests of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.

@@ -27,8 +27,9 @@ const (
 	googleNamespace = "gce-pd-csi-driver"
 )
 
-// hasGoogleDriver reports whether there is the driver's image, which make e2e-csi builds.
-func hasGoogleDriver() bool { return os.Getenv("STOWAGE_E2E_CSI") != "" }
+// hasGoogleDriver reports whether there is the driver's image, which CSI=yes builds, and the
+// overlay beside which it is installed.
+func hasGoogleDriver() bool { return os.Getenv("STOWAGE_E2E_CSI") != "" && overlay() == kube.BesideIt }
 
 // googleArchives are the further images that nodes need.
 func googleArchives() []string {
