@@ -63,6 +63,7 @@ func (b *csiBackend) Capabilities() backend.Capabilities {
 		},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
 		Clones:      true,
+		Restores:    true,
 	}
 }
 

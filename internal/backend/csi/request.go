@@ -52,14 +52,24 @@ func (b *csiBackend) creation(ctx context.Context, request backend.Request, can 
 		creation.MutableParameters = request.Attributes.Parameters
 	}
 	if request.Source != nil {
-		creation.VolumeContentSource = &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Volume{
-			Volume: &csispec.VolumeContentSource_VolumeSource{VolumeId: request.Source.ID},
-		}}
+		creation.VolumeContentSource = contentSource(*request.Source)
 	}
 	if can.topology {
 		creation.AccessibilityRequirements, err = b.topologies(ctx, request)
 	}
 	return creation, err
+}
+
+// contentSource is what a volume is filled from.
+func contentSource(source backend.Source) *csispec.VolumeContentSource {
+	if source.Snapshot != "" {
+		return &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Snapshot{
+			Snapshot: &csispec.VolumeContentSource_SnapshotSource{SnapshotId: source.Snapshot},
+		}}
+	}
+	return &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Volume{
+		Volume: &csispec.VolumeContentSource_VolumeSource{VolumeId: source.ID},
+	}}
 }
 
 // capabilities are one for each access mode of a claim.
