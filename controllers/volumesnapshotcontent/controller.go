@@ -40,21 +40,23 @@ const (
 
 // Reconciler makes and deletes the snapshots of VolumeSnapshotContents.
 type Reconciler struct {
-	client  client.Client
-	live    client.Reader
-	drivers drivers.Drivers
-	targets targets
-	report  *reporter
-	waking  *wake.Source
+	client   client.Client
+	live     client.Reader
+	drivers  drivers.Drivers
+	maker    *maker
+	releaser *releaser
+	report   *reporter
+	waking   *wake.Source
 }
 
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
-	waking := &wake.Source{}
+	waking, report := &wake.Source{}, &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
+	targets := targets{client: deps.Client, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
 	return &Reconciler{
-		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), waking: waking,
-		targets: targets{client: deps.Client, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking},
-		report:  &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock},
+		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), waking: waking, report: report,
+		maker:    &maker{client: deps.Client, targets: targets, report: report},
+		releaser: &releaser{client: deps.Client, live: deps.Live, targets: targets, report: report},
 	}
 }
 
@@ -92,16 +94,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) execute(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
 	switch {
 	case mayRelease(content):
-		return r.release(ctx, content)
+		return r.releaser.release(ctx, content)
 	case isSettled(content):
 		return ctrl.Result{}, nil
 	case isReady(content):
 		// A crash came between the write of the status and this one.
-		return ctrl.Result{}, r.removeBeingCreated(ctx, content)
+		return ctrl.Result{}, r.maker.removeBeingCreated(ctx, content)
 	case content.Spec.Source.SnapshotHandle != nil:
-		return r.find(ctx, content)
+		return r.maker.find(ctx, content)
 	default:
-		return r.create(ctx, content)
+		return r.maker.create(ctx, content)
 	}
 }
 

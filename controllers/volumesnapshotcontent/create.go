@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
@@ -15,23 +16,30 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// maker makes snapshots, and finds those that people name.
+type maker struct {
+	client  client.Client
+	targets targets
+	report  *reporter
+}
+
 // create makes the snapshot, or asks whether it is ready. The annotation comes before the call: a crash
 // after the call loses the answer, and a repeat finds the snapshot by its name. With a recorded handle
 // nothing can be lost any more.
-func (r *Reconciler) create(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
-	snapshotter, request, err := r.targets.ofCreation(ctx, content)
+func (m *maker) create(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
+	snapshotter, request, err := m.targets.ofCreation(ctx, content)
 	if err != nil {
-		return r.report.failed(ctx, content, event.SnapshotCreationFailed, err)
+		return m.report.failed(ctx, content, event.SnapshotCreationFailed, err)
 	}
 	if recorded(content) == "" {
-		if err := r.ensureBeingCreated(ctx, content); err != nil {
+		if err := m.ensureBeingCreated(ctx, content); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	made, err := snapshotter.CreateSnapshot(ctx, request)
 	if errors.Is(err, backend.NotFound) || errors.Is(err, backend.Invalid) {
 		// There is no snapshot, and no call makes one any more: the content may go.
-		if err := r.removeBeingCreated(ctx, content); err != nil {
+		if err := m.removeBeingCreated(ctx, content); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -39,13 +47,13 @@ func (r *Reconciler) create(ctx context.Context, content *snapshotv1.VolumeSnaps
 		err = checkSame(content, made)
 	}
 	if err != nil {
-		return r.report.failed(ctx, content, event.SnapshotCreationFailed, err)
+		return m.report.failed(ctx, content, event.SnapshotCreationFailed, err)
 	}
-	result, err := r.report.made(ctx, content, made)
+	result, err := m.report.made(ctx, content, made)
 	if err != nil {
 		return result, err
 	}
-	return result, r.removeBeingCreated(ctx, content)
+	return result, m.removeBeingCreated(ctx, content)
 }
 
 // checkSame returns an error where an answer is about another snapshot than the recorded one. The
@@ -64,34 +72,34 @@ func checkSame(content *snapshotv1.VolumeSnapshotContent, made *backend.Snapshot
 }
 
 // find looks for a snapshot that a person names.
-func (r *Reconciler) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
-	snapshotter, err := r.targets.of(ctx, content)
+func (m *maker) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
+	snapshotter, err := m.targets.of(ctx, content)
 	var found *backend.Snapshot
 	if err == nil {
 		found, err = snapshotter.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
 	}
 	if err != nil {
-		return r.report.failed(ctx, content, event.SnapshotCheckFailed, err)
+		return m.report.failed(ctx, content, event.SnapshotCheckFailed, err)
 	}
-	return r.report.made(ctx, content, found)
+	return m.report.made(ctx, content, found)
 }
 
 // ensureBeingCreated records that the snapshot may exist from now on.
-func (r *Reconciler) ensureBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
+func (m *maker) ensureBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
 	if isBeingCreated(content) {
 		return nil
 	}
 	before := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&content.ObjectMeta, BeingCreated, "yes")
-	return wrap.Error(r.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeSnapshotContent %s", content.Name)
+	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeSnapshotContent %s", content.Name)
 }
 
 // removeBeingCreated records that no call is open any more.
-func (r *Reconciler) removeBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
+func (m *maker) removeBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
 	if !isBeingCreated(content) {
 		return nil
 	}
 	before := content.DeepCopy()
 	delete(content.Annotations, BeingCreated)
-	return wrap.Error(r.client.Patch(ctx, content, patch.Fenced(before)), "recording the answer for VolumeSnapshotContent %s", content.Name)
+	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the answer for VolumeSnapshotContent %s", content.Name)
 }

@@ -13,10 +13,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// releaser deletes snapshots, and lets contents go.
+type releaser struct {
+	client  client.Client
+	live    client.Reader
+	targets targets
+	report  *reporter
+}
+
 // release deletes the snapshot of a deleted content, if its policy says so, and lets the content go.
 // The policy and the handle are those of a live read in the same pass. The handle goes from the status
 // before the finalizer does: after a crash in between nothing is deleted twice.
-func (r *Reconciler) release(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
+func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
 	if handle := recorded(content); handle != "" && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete {
 		kept, err := r.isKept(ctx, content, handle)
 		if err != nil {
@@ -41,7 +49,7 @@ func (r *Reconciler) release(ctx context.Context, content *snapshotv1.VolumeSnap
 }
 
 // isKept reports, from a live list, whether another content has the same snapshot.
-func (r *Reconciler) isKept(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) (bool, error) {
+func (r *releaser) isKept(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) (bool, error) {
 	others := &snapshotv1.VolumeSnapshotContentList{}
 	if err := r.live.List(ctx, others); err != nil {
 		return false, fmt.Errorf("listing the VolumeSnapshotContents: %w", err)
@@ -55,7 +63,7 @@ func (r *Reconciler) isKept(ctx context.Context, content *snapshotv1.VolumeSnaps
 	return false, nil
 }
 
-func (r *Reconciler) delete(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
+func (r *releaser) delete(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
 	snapshotter, err := r.targets.of(ctx, content)
 	if err != nil {
 		return err
@@ -68,7 +76,7 @@ func (r *Reconciler) delete(ctx context.Context, content *snapshotv1.VolumeSnaps
 }
 
 // clear removes what the status says of a snapshot that is gone.
-func (r *Reconciler) clear(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
+func (r *releaser) clear(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
 	before := content.DeepCopy()
 	content.Status.SnapshotHandle, content.Status.ReadyToUse = nil, nil
 	content.Status.CreationTime, content.Status.RestoreSize = nil, nil
