@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi/segments"
+	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 )
 
 const (
@@ -87,8 +88,8 @@ func checkMade(asked *csispec.CreateVolumeRequest, made *csispec.Volume) error {
 		return backend.Invalid.Errorf("without a volume_id")
 	case len(made.GetVolumeId()) > maxHandle:
 		return backend.Invalid.Errorf("with a volume_id of %d bytes, more than %d", len(made.GetVolumeId()), maxHandle)
-	case size(made.GetVolumeContext()) > maxContext:
-		return backend.Invalid.Errorf("with a volume_context of %d bytes, more than %d", size(made.GetVolumeContext()), maxContext)
+	case wire.Size(made.GetVolumeContext()) > maxContext:
+		return backend.Invalid.Errorf("with a volume_context of %d bytes, more than %d", wire.Size(made.GetVolumeContext()), maxContext)
 	case made.GetCapacityBytes() < 0 || made.GetCapacityBytes() > 0 && made.GetCapacityBytes() < asked.GetCapacityRange().GetRequiredBytes():
 		return backend.Invalid.Errorf("with %d bytes, fewer than the %d that were requested", made.GetCapacityBytes(), asked.GetCapacityRange().GetRequiredBytes())
 	case source != wanted:
@@ -97,13 +98,6 @@ func checkMade(asked *csispec.CreateVolumeRequest, made *csispec.Volume) error {
 		return backend.Invalid.Errorf("with the content of snapshot %.200q, and not of %.200q", restored, snapshot)
 	}
 	return segments.Check(made.GetAccessibleTopology())
-}
-
-func size(attributes map[string]string) (bytes int) {
-	for key, value := range attributes {
-		bytes += len(key) + len(value)
-	}
-	return bytes
 }
 
 // discard removes a volume that can't be used. What the driver answered is Invalid then. Until it is

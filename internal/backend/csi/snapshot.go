@@ -58,10 +58,9 @@ func (b *csiBackend) DeleteSnapshot(ctx context.Context, handle string) error {
 		return err
 	}
 	_, err = call(ctx, b.spec, controller.DeleteSnapshot, &csispec.DeleteSnapshotRequest{SnapshotId: handle, Secrets: secrets})
-	if err == nil {
-		return nil
+	if err != nil {
+		err = b.spec.errorOf("DeleteSnapshot", err, usedSnapshot)
 	}
-	err = b.spec.errorOf("DeleteSnapshot", err, usedSnapshot)
 	if errors.Is(err, backend.NotFound) {
 		return nil
 	}
@@ -98,8 +97,7 @@ func (b *csiBackend) FindSnapshot(ctx context.Context, handle string) (*backend.
 func (b *csiBackend) snapshot(method string, made *csispec.Snapshot) (*backend.Snapshot, error) {
 	handle := made.GetSnapshotId()
 	if handle == "" || len(handle) > maxHandle {
-		return nil, backend.InProgress.Errorf("driver %s answers %s with a snapshot_id of %d bytes, and not of 1 to %d: the call is repeated",
-			b.spec.Driver, method, len(handle), maxHandle)
+		return nil, backend.InProgress.Errorf("driver %s answers %s with a snapshot_id of %d bytes, and not of 1 to %d: the call is repeated", b.spec.Driver, method, len(handle), maxHandle)
 	}
 	created := time.Time{}
 	if made.GetCreationTime().IsValid() {

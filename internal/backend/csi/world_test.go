@@ -25,6 +25,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi"
+	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 )
 
 const (
@@ -344,7 +345,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.object = &stowagev1alpha1.StorageBackend{ObjectMeta: metav1.ObjectMeta{Name: driverName}}
 	w.object.Spec.CSI = &stowagev1alpha1.CSIBackend{Driver: driverName, Endpoint: "unix://" + filepath.Join(dir, "csi.sock")}
-	calls, err := csi.NewCalls(w.metrics, funcr.New(w.log.add, funcr.Options{Verbosity: 1}))
+	calls, err := measured.New(w.metrics, funcr.New(w.log.add, funcr.Options{Verbosity: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
