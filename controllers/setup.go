@@ -10,6 +10,7 @@
 //	csicapacity             the room of CSI drivers, for the scheduler
 //	nodevolume              NodeDisks and their free space, NodeVolumes without a node
 //	ephemeral               make the claims of generic ephemeral volumes
+//	volumesnapshotcontent   make and delete snapshots, once their CRDs are there
 //	volumeattributesclass   protect VolumeAttributesClasses in use
 //
 // Reconcilers read, call and write. Decisions are in internal/binder and internal/attach;
@@ -40,6 +41,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
+	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
@@ -109,6 +111,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		volumeattachment.New(deps),
 		comparison.New(deps),
 		storageclass.New(deps),
+		volumesnapshotcontent.NewStarter(deps, func() error { return volumesnapshotcontent.New(deps).SetupWithManager(mgr) }),
 	}
 	if options.Namespace != "" {
 		reconcilers = append(reconcilers, csicapacity.New(deps), csicapacity.NewRefresher(deps))

@@ -1,12 +1,18 @@
 package controllers
 
 import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/program"
@@ -27,16 +33,34 @@ func TestControllers(t *testing.T) {
 	specs.Run(t, "Controllers")
 }
 
+// managerConfig is that of a manager in scope=classes.
+var managerConfig *rest.Config
+
 var _ = BeforeSuite(func() {
 	server, err := apiserver.Start(apiserver.Options{Rights: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
+	_, err = envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{snapshotCRDs()}, ErrorIfPathMissing: true})
+	Expect(err).NotTo(HaveOccurred())
 	scheme, err := program.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	apiServer, err = client.NewWithWatch(server.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	for scope, groups := range map[reconciler.Scope][]string{reconciler.ClassesScope: nil, reconciler.ClusterScope: {apiserver.ClusterScope}} {
-		managers[scope], err = client.NewWithWatch(server.As(apiserver.Manager(groups...)), client.Options{Scheme: scheme, Mapper: apiServer.RESTMapper()})
+		config := server.As(apiserver.Manager(groups...))
+		if scope == reconciler.ClassesScope {
+			managerConfig = config
+		}
+		managers[scope], err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: apiServer.RESTMapper()})
 		Expect(err).NotTo(HaveOccurred())
 	}
 })
+
+// snapshotCRDs is where the module of their types has the CRDs of snapshots.
+func snapshotCRDs() string {
+	GinkgoHelper()
+	const module = "github.com/kubernetes-csi/external-snapshotter/client/v8"
+	found, err := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	Expect(err).NotTo(HaveOccurred())
+	return filepath.Join(strings.TrimSpace(string(found)), "config", "crd")
+}

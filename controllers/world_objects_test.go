@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,7 @@ func (w *world) empty() {
 		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeVolumeList{}, &stowagev1alpha1.NodeRecyclingList{},
 		&stowagev1alpha1.NodeDiskList{}, &storagev1.CSIStorageCapacityList{},
 		&storagev1.StorageClassList{}, &storagev1.VolumeAttributesClassList{},
+		&snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotClassList{},
 	} {
 		for _, object := range w.all(list) {
 			if len(object.GetFinalizers()) > 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi"
+	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 	"github.com/stowage-dev/stowage/internal/backend/gce"
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/backend/nfs"
@@ -76,7 +77,7 @@ func run(options options) error {
 	if err != nil {
 		return fmt.Errorf("making a client of Secrets: %w", err)
 	}
-	calls, err := csi.NewCalls(metrics.Registry, log)
+	calls, err := measured.New(metrics.Registry, log)
 	if err != nil {
 		return err
 	}

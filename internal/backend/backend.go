@@ -69,6 +69,8 @@ type Capabilities struct {
 	Advisory bool
 	// Clones is true where a volume can begin as a copy of another of the backend.
 	Clones bool
+	// Restores is true where a volume can begin with the content of a snapshot of the backend.
+	Restores bool
 }
 
 // Request asks for one volume.
@@ -99,21 +101,27 @@ type Request struct {
 	Attributes *Attributes
 	// MountOptions of the volume's class.
 	MountOptions []string
-	// Source is the volume of this backend of which the new one is a copy. Nil: it is empty.
+	// Source is the volume or snapshot of this backend of which the new one is a copy. Nil: it is empty.
 	Source *Source
 	// Unwanted: the volume is removed as soon as no earlier call can take effect any more. A backend
 	// with a Delete that ends work in progress returns Invalid at once; others continue the work.
 	Unwanted bool
 }
 
-// Source is the volume of which another is a copy.
+// Source is the volume, or the snapshot, of which another volume is a copy.
 type Source struct {
 	// ID of the volume in the backend. Empty in a repeat after the volume may be gone. Then the
 	// backend finds a copy that an earlier call began, and begins none, which is Invalid.
 	ID string
 	// Claim that the volume is bound to, in the new claim's namespace.
 	Claim stowagev1alpha1.ClaimReference
+	// Snapshot is the handle of a snapshot of the backend, in place of a volume: then ID and Claim are
+	// empty. A snapshot that is gone is Invalid, unless an earlier call began the copy.
+	Snapshot string
 }
+
+// IsUnknown reports whether a repeat may have to do without its source.
+func (s Source) IsUnknown() bool { return s.ID == "" && s.Snapshot == "" }
 
 // Volume is the outcome of Provision: what goes into the PersistentVolume.
 type Volume struct {
@@ -200,7 +208,16 @@ func (c Capabilities) Check(request Request) error {
 	if request.FSType != "" && !slices.Contains(c.FSTypes, request.FSType) {
 		return c.refuseFSType(request.FSType)
 	}
-	if request.Source != nil && !c.Clones {
+	return c.checkSource(request.Source)
+}
+
+func (c Capabilities) checkSource(source *Source) error {
+	switch {
+	case source == nil:
+		return nil
+	case source.Snapshot != "" && !c.Restores:
+		return Invalid.Errorf("a volume can't be restored from a snapshot here: create the claim without dataSource, and copy the data")
+	case source.Snapshot == "" && !c.Clones:
 		return Invalid.Errorf("a volume can't be made as a copy of another here: create the claim without dataSource, and copy the data")
 	}
 	return nil

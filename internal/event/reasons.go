@@ -52,6 +52,16 @@ const (
 	// VolumeModifyCanceled: the claim names no VolumeAttributesClass any more, and the volume
 	// stays as it is.
 	VolumeModifyCanceled = "VolumeModifyCanceled"
+	// SnapshotCreationFailed: the storage can't make a snapshot of the volume.
+	SnapshotCreationFailed = "SnapshotCreationFailed"
+	// SnapshotCheckFailed: the storage doesn't say whether it has the snapshot that a content names.
+	SnapshotCheckFailed = "SnapshotContentCheckandUpdateFailed"
+	// SnapshotDeleteError: the storage can't delete the snapshot.
+	SnapshotDeleteError = "SnapshotDeleteError"
+	// SnapshotDeleted: the snapshot was deleted from the storage.
+	SnapshotDeleted = "SnapshotDeleted"
+	// SnapshotKept: the content goes, and another one has the same snapshot.
+	SnapshotKept = "SnapshotKept"
 	// VolumeConditionAbnormal: the volume has a problem that pods notice, or soon will: a local
 	// volume, or one of a CSI driver that says so.
 	VolumeConditionAbnormal = "VolumeConditionAbnormal"

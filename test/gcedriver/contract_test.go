@@ -21,6 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/csi"
+	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 )
 
 const (
@@ -66,7 +67,7 @@ func (b *testbed) backend(t *testing.T, of nodes) asReconcilers {
 		Driver: driverName, Endpoint: "unix://" + b.path("csi.sock"), Timeout: metav1.Duration{Duration: 30 * time.Second},
 		Parameters: map[string]stowagev1alpha1.CSIParameter{"type": "pd-balanced"},
 	}
-	calls, err := csi.NewCalls(prometheus.NewRegistry(), logr.Discard())
+	calls, err := measured.New(prometheus.NewRegistry(), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/stowage-dev/stowage/internal/backend/csi"
+	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 	backendmetrics "github.com/stowage-dev/stowage/internal/backend/metrics"
 	"github.com/stowage-dev/stowage/internal/csi/calls"
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -95,7 +95,7 @@ func served(t *testing.T) (manager, agent []family) {
 	}
 	_, err := backendmetrics.New(ofManager)
 	must(err)
-	_, err = csi.NewCalls(ofManager, logr.Discard())
+	_, err = measured.New(ofManager, logr.Discard())
 	must(err)
 	_, err = waiting.New(ofManager, clock.RealClock{})
 	must(err)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
@@ -25,35 +26,11 @@ func call[Request, Answer any](
 	return method(ctx, request)
 }
 
-// kindOf is what a code means for the caller of a call that changes something, as the CSI
-// specification has it. "" is an unknown outcome: the call may have had its effect.
-func kindOf(code codes.Code) backend.ErrorKind {
-	switch code {
-	case codes.Aborted, codes.DeadlineExceeded:
-		// The driver works on this volume, or did when the caller stopped waiting.
-		return backend.InProgress
-	case codes.ResourceExhausted:
-		return backend.Exhausted
-	case codes.AlreadyExists:
-		return backend.Conflict
-	case codes.NotFound:
-		return backend.NotFound
-	case codes.InvalidArgument, codes.Unimplemented, codes.OutOfRange:
-		return backend.Invalid
-	case codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition:
-		// It is not about the request: Google's driver answers so to the cloud's limit of requests. No
-		// object that changes would wake the claim.
-		return backend.Unavailable
-	default:
-		return ""
-	}
-}
-
 // errorOf is the error of a call that changes something. Another kind in place of that of the code
 // is for what the method's own codes mean.
 func (s settings) errorOf(method string, err error, instead map[codes.Code]backend.ErrorKind) error {
 	answered := status.Convert(err)
-	kind := kindOf(answered.Code())
+	kind := wire.KindOf(answered.Code())
 	if other, is := instead[answered.Code()]; is {
 		kind = other
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 )
 
 // maxPublishContext bounds the publish_context, in bytes of keys and values. It goes into the status of
@@ -40,7 +41,7 @@ func (b *csiBackend) Attach(ctx context.Context, request backend.AttachRequest) 
 	if err != nil {
 		return backend.Attachment{}, b.spec.errorOf("ControllerPublishVolume", err, publishCodes)
 	}
-	if got := size(answer.GetPublishContext()); got > maxPublishContext {
+	if got := wire.Size(answer.GetPublishContext()); got > maxPublishContext {
 		return backend.Attachment{}, backend.InProgress.Errorf("driver %s answers ControllerPublishVolume with %d bytes, more than %d: the call is repeated",
 			b.spec.Driver, got, maxPublishContext)
 	}
@@ -63,7 +64,7 @@ func (b *csiBackend) publication(ctx context.Context, request backend.AttachRequ
 	}
 	return &csispec.ControllerPublishVolumeRequest{
 		VolumeId: request.ID, NodeId: request.Node.DriverID, Readonly: request.ReadOnly,
-		VolumeCapability: capability(mode, ptr.Deref(request.Volume.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), of.FSType, request.Volume.Spec.MountOptions),
+		VolumeCapability: wire.Capability(mode, ptr.Deref(request.Volume.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), of.FSType, request.Volume.Spec.MountOptions),
 		VolumeContext:    of.VolumeAttributes, Secrets: secrets,
 	}, nil
 }

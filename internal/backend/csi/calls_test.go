@@ -18,8 +18,8 @@ import (
 
 const createVolume = "/csi.v1.Controller/CreateVolume"
 
-// measured is how often calls were measured, by driver, method and code.
-func measured(t *testing.T, of prometheus.Gatherer) map[string]uint64 {
+// series is how often calls were measured, by driver, method and code.
+func series(t *testing.T, of prometheus.Gatherer) map[string]uint64 {
 	t.Helper()
 	families, err := of.Gather()
 	if err != nil {
@@ -47,7 +47,7 @@ func TestCallsAreMeasuredAsSidecarsMeasureThem(t *testing.T) {
 	if _, err := w.Provision(t.Context(), backendtest.Request("2")); err == nil {
 		t.Fatal("it made a volume without room")
 	}
-	counts := measured(t, w.metrics)
+	counts := series(t, w.metrics)
 	for _, want := range []string{
 		"csi_sidecar_operations_seconds " + driverName + " " + createVolume + " OK",
 		"csi_sidecar_operations_seconds " + driverName + " " + createVolume + " ResourceExhausted",
@@ -74,7 +74,7 @@ func TestADriverCannotMakeSeriesWithoutEnd(t *testing.T) {
 			t.Fatal("it made a volume")
 		}
 	}
-	counts := measured(t, w.metrics)
+	counts := series(t, w.metrics)
 	if counts["csi_sidecar_operations_seconds "+driverName+" "+createVolume+" Unknown"] != 50 || len(counts) > 4 {
 		t.Errorf("there are %v", counts)
 	}
@@ -87,7 +87,7 @@ func TestADriverThatIsGoneHasNoSeriesAndNoConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		backend.NewRegistry(w.kind).Forget(driverName)
-		if counts := measured(t, w.metrics); len(counts) > 0 {
+		if counts := series(t, w.metrics); len(counts) > 0 {
 			t.Errorf("there are %v", counts)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 )
 
 // maxAnswer bounds an answer of a driver, in bytes: a page of a list is the longest.
@@ -24,7 +25,7 @@ const maxAnswer = 4 << 20
 
 // connections has one connection for each backend, which all of its calls share.
 type connections struct {
-	calls  *Calls
+	calls  *measured.Calls
 	mu     sync.Mutex
 	opened map[string]*connection
 }
@@ -43,7 +44,7 @@ type connection struct {
 	known *abilities
 }
 
-func newConnections(calls *Calls) *connections {
+func newConnections(calls *measured.Calls) *connections {
 	return &connections{calls: calls, opened: map[string]*connection{}}
 }
 
@@ -65,7 +66,7 @@ func (c *connections) to(ctx context.Context, cluster Cluster, spec settings) (*
 	opened := &connection{made: made}
 	opened.grpc, err = grpc.NewClient(spec.target,
 		grpc.WithTransportCredentials(secured), grpc.WithContextDialer(opened.dial), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithNoProxy(), grpc.WithUnaryInterceptor(c.calls.of(spec.Driver)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithNoProxy(), grpc.WithUnaryInterceptor(c.calls.Of(spec.Driver)))
 	if err != nil {
 		return nil, backend.Invalid.Errorf("csi.endpoint %s can't be used: %w", spec.Endpoint, err)
 	}

@@ -17,17 +17,18 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 )
 
 // Kind makes CSI backends. All methods can be called concurrently.
 type Kind struct {
 	cluster     Cluster
-	calls       *Calls
+	calls       *measured.Calls
 	connections *connections
 }
 
 // NewKind makes the kind for a cluster.
-func NewKind(cluster Cluster, calls *Calls) *Kind {
+func NewKind(cluster Cluster, calls *measured.Calls) *Kind {
 	return &Kind{cluster: cluster, calls: calls, connections: newConnections(calls)}
 }
 
@@ -47,7 +48,7 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 // name.
 func (k *Kind) Forget(name string) {
 	k.connections.forget(name)
-	k.calls.forget(name)
+	k.calls.Forget(name)
 }
 
 type csiBackend struct {
@@ -63,6 +64,7 @@ func (b *csiBackend) Capabilities() backend.Capabilities {
 		},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
 		Clones:      true,
+		Restores:    true,
 	}
 }
 

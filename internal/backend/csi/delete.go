@@ -54,7 +54,7 @@ func (b *csiBackend) Undo(ctx context.Context, request backend.Request) error {
 	if !backend.IsVolumeID(request.ID, request.Claim.UID) {
 		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
 	}
-	if request.Source != nil && request.Source.ID == "" {
+	if request.Source != nil && request.Source.IsUnknown() {
 		return backend.Invalid.Errorf("the source of the copy is gone, and driver %s finds the copy by it alone: "+
 			"look there for a volume with the name %s, remove it, and then the claim's finalizer %s", b.spec.Driver, request.ID, stowagev1alpha1.ProvisioningFinalizer)
 	}

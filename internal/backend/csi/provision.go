@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi/segments"
+	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 )
 
 const (
@@ -30,8 +31,8 @@ func (b *csiBackend) Provision(ctx context.Context, request backend.Request) (*b
 	if err != nil {
 		return nil, err
 	}
-	if request.Source != nil && !can.has(csispec.ControllerServiceCapability_RPC_CLONE_VOLUME) {
-		return nil, backend.Invalid.Errorf("driver %s can't copy a volume: create the claim without dataSource, and copy the data", b.spec.Driver)
+	if err := b.checkCopies(request.Source, can); err != nil {
+		return nil, err
 	}
 	if request.Attributes != nil {
 		if err := b.checkModifies(can); err != nil {
@@ -52,6 +53,19 @@ func (b *csiBackend) Provision(ctx context.Context, request backend.Request) (*b
 	return b.volume(request, answer.GetVolume())
 }
 
+// checkCopies returns an error where the driver can't fill a volume from a source.
+func (b *csiBackend) checkCopies(source *backend.Source, can abilities) error {
+	switch {
+	case source == nil:
+		return nil
+	case source.Snapshot != "" && !can.has(csispec.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT):
+		return backend.Invalid.Errorf("driver %s can't restore a snapshot: create the claim without dataSource", b.spec.Driver)
+	case source.Snapshot == "" && !can.has(csispec.ControllerServiceCapability_RPC_CLONE_VOLUME):
+		return backend.Invalid.Errorf("driver %s can't copy a volume: create the claim without dataSource, and copy the data", b.spec.Driver)
+	}
+	return nil
+}
+
 // check refuses a request that must not reach a driver.
 func check(request backend.Request) error {
 	switch {
@@ -59,7 +73,7 @@ func check(request backend.Request) error {
 		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
 	case request.Capacity.Sign() <= 0:
 		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
-	case request.Source != nil && request.Source.ID == "":
+	case request.Source != nil && request.Source.IsUnknown():
 		return backend.Invalid.Errorf("the source of the copy is gone: create the claim again, from another")
 	}
 	return nil
@@ -68,26 +82,22 @@ func check(request backend.Request) error {
 // checkMade checks an answer of CreateVolume.
 func checkMade(asked *csispec.CreateVolumeRequest, made *csispec.Volume) error {
 	source, wanted := made.GetContentSource().GetVolume().GetVolumeId(), asked.GetVolumeContentSource().GetVolume().GetVolumeId()
+	restored, snapshot := made.GetContentSource().GetSnapshot().GetSnapshotId(), asked.GetVolumeContentSource().GetSnapshot().GetSnapshotId()
 	switch {
 	case made.GetVolumeId() == "":
 		return backend.Invalid.Errorf("without a volume_id")
 	case len(made.GetVolumeId()) > maxHandle:
 		return backend.Invalid.Errorf("with a volume_id of %d bytes, more than %d", len(made.GetVolumeId()), maxHandle)
-	case size(made.GetVolumeContext()) > maxContext:
-		return backend.Invalid.Errorf("with a volume_context of %d bytes, more than %d", size(made.GetVolumeContext()), maxContext)
+	case wire.Size(made.GetVolumeContext()) > maxContext:
+		return backend.Invalid.Errorf("with a volume_context of %d bytes, more than %d", wire.Size(made.GetVolumeContext()), maxContext)
 	case made.GetCapacityBytes() < 0 || made.GetCapacityBytes() > 0 && made.GetCapacityBytes() < asked.GetCapacityRange().GetRequiredBytes():
 		return backend.Invalid.Errorf("with %d bytes, fewer than the %d that were requested", made.GetCapacityBytes(), asked.GetCapacityRange().GetRequiredBytes())
 	case source != wanted:
 		return backend.Invalid.Errorf("with a copy of %.200q, and not of %.200q", source, wanted)
+	case restored != snapshot:
+		return backend.Invalid.Errorf("with the content of snapshot %.200q, and not of %.200q", restored, snapshot)
 	}
 	return segments.Check(made.GetAccessibleTopology())
-}
-
-func size(attributes map[string]string) (bytes int) {
-	for key, value := range attributes {
-		bytes += len(key) + len(value)
-	}
-	return bytes
 }
 
 // discard removes a volume that can't be used. What the driver answered is Invalid then. Until it is

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 )
 
 // fsType is the file system of a volume; empty for a device, and where the driver chooses.
@@ -52,9 +53,7 @@ func (b *csiBackend) creation(ctx context.Context, request backend.Request, can 
 		creation.MutableParameters = request.Attributes.Parameters
 	}
 	if request.Source != nil {
-		creation.VolumeContentSource = &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Volume{
-			Volume: &csispec.VolumeContentSource_VolumeSource{VolumeId: request.Source.ID},
-		}}
+		creation.VolumeContentSource = wire.ContentSource(*request.Source)
 	}
 	if can.topology {
 		creation.AccessibilityRequirements, err = b.topologies(ctx, request)
@@ -66,37 +65,11 @@ func (b *csiBackend) creation(ctx context.Context, request backend.Request, can 
 func capabilities(request backend.Request, fsType string, can abilities) []*csispec.VolumeCapability {
 	var all []*csispec.VolumeCapability
 	for _, mode := range request.AccessModes {
-		all = append(all, capability(accessMode(mode, can), request.VolumeMode, fsType, request.MountOptions))
+		all = append(all, wire.Capability(accessMode(mode, can), request.VolumeMode, fsType, request.MountOptions))
 	}
 	return all
 }
 
-func capability(
-	mode csispec.VolumeCapability_AccessMode_Mode, volumeMode corev1.PersistentVolumeMode, fsType string, options []string,
-) *csispec.VolumeCapability {
-	made := &csispec.VolumeCapability{AccessMode: &csispec.VolumeCapability_AccessMode{Mode: mode}}
-	if volumeMode == corev1.PersistentVolumeBlock {
-		made.AccessType = &csispec.VolumeCapability_Block{Block: &csispec.VolumeCapability_BlockVolume{}}
-		return made
-	}
-	made.AccessType = &csispec.VolumeCapability_Mount{Mount: &csispec.VolumeCapability_MountVolume{FsType: fsType, MountFlags: options}}
-	return made
-}
-
-// accessMode is CSI's name of an access mode. A driver that doesn't distinguish the writers of one
-// node has one name for both of their modes.
 func accessMode(mode corev1.PersistentVolumeAccessMode, can abilities) csispec.VolumeCapability_AccessMode_Mode {
-	distinguishes := can.has(csispec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER)
-	switch {
-	case mode == corev1.ReadWriteMany:
-		return csispec.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
-	case mode == corev1.ReadOnlyMany:
-		return csispec.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
-	case mode == corev1.ReadWriteOncePod && distinguishes:
-		return csispec.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
-	case distinguishes:
-		return csispec.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
-	default:
-		return csispec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
-	}
+	return wire.AccessMode(mode, can.has(csispec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER))
 }

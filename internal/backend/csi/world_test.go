@@ -25,6 +25,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi"
+	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 )
 
 const (
@@ -52,6 +53,8 @@ type driver struct {
 	// ill are the volumes that aren't well.
 	ill     map[string]*csispec.VolumeHealth
 	volumes map[string]*disk
+	// snapshots are by id.
+	snapshots map[string]*csispec.Snapshot
 	// calls are the requests of methods that change something, in order.
 	calls []any
 	// before is called first, and may answer in place of the method; after is called once the method
@@ -59,6 +62,8 @@ type driver struct {
 	before, after func(request any) error
 	// lies changes an answer of CreateVolume.
 	lies func(*csispec.Volume)
+	// liesOfSnapshots changes an answer of CreateSnapshot.
+	liesOfSnapshots func(*csispec.Snapshot)
 	// room is what GetCapacity answers.
 	room *csispec.GetCapacityResponse
 }
@@ -72,11 +77,12 @@ type disk struct {
 }
 
 func newDriver() *driver {
-	return &driver{name: driverName, volumes: map[string]*disk{}, abilities: []ability{
+	return &driver{name: driverName, volumes: map[string]*disk{}, snapshots: map[string]*csispec.Snapshot{}, abilities: []ability{
 		csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
 		csispec.ControllerServiceCapability_RPC_EXPAND_VOLUME, csispec.ControllerServiceCapability_RPC_CLONE_VOLUME,
 		csispec.ControllerServiceCapability_RPC_LIST_VOLUMES, csispec.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES,
-		csispec.ControllerServiceCapability_RPC_MODIFY_VOLUME,
+		csispec.ControllerServiceCapability_RPC_MODIFY_VOLUME, csispec.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+		csispec.ControllerServiceCapability_RPC_LIST_SNAPSHOTS,
 	}}
 }
 
@@ -161,6 +167,9 @@ func (d *driver) ControllerGetCapabilities(
 func (d *driver) CreateVolume(_ context.Context, request *csispec.CreateVolumeRequest) (*csispec.CreateVolumeResponse, error) {
 	if source := request.GetVolumeContentSource().GetVolume().GetVolumeId(); source != "" && d.volumes[source] == nil && d.volumes[request.GetName()] == nil {
 		return nil, status.Error(codes.NotFound, "there is no such source")
+	}
+	if source := request.GetVolumeContentSource().GetSnapshot().GetSnapshotId(); source != "" && d.snapshots[source] == nil && d.volumes[request.GetName()] == nil {
+		return nil, status.Error(codes.NotFound, "there is no such snapshot")
 	}
 	of := d.volumes[request.GetName()]
 	if of == nil {
@@ -336,7 +345,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.object = &stowagev1alpha1.StorageBackend{ObjectMeta: metav1.ObjectMeta{Name: driverName}}
 	w.object.Spec.CSI = &stowagev1alpha1.CSIBackend{Driver: driverName, Endpoint: "unix://" + filepath.Join(dir, "csi.sock")}
-	calls, err := csi.NewCalls(w.metrics, funcr.New(w.log.add, funcr.Options{Verbosity: 1}))
+	calls, err := measured.New(w.metrics, funcr.New(w.log.add, funcr.Options{Verbosity: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,9 @@ func (k Kind) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { r
 type Backend struct {
 	mu      sync.Mutex
 	volumes map[string]backend.Request
+	// snapshots are by handle. While uploading, they are not ready.
+	snapshots map[string]kept
+	uploading bool
 	// unrecorded are what LoseRecord left.
 	unrecorded []backend.Held
 	// retained are the ids that Retain was called for.
@@ -75,7 +78,7 @@ var _ backend.Prober = (*Backend)(nil)
 // New makes an empty backend.
 func New() *Backend {
 	return &Backend{
-		volumes: map[string]backend.Request{}, retained: map[string]bool{},
+		volumes: map[string]backend.Request{}, snapshots: map[string]kept{}, retained: map[string]bool{},
 		attached: map[string]attachments{}, existing: map[string]bool{}, machines: map[machine]backend.Machine{}, unlisted: map[string]bool{},
 	}
 }
@@ -87,6 +90,7 @@ func (b *Backend) Capabilities() backend.Capabilities {
 	return backend.Capabilities{
 		Advisory: b.advisory,
 		Clones:   true,
+		Restores: true,
 		AccessModes: []corev1.PersistentVolumeAccessMode{
 			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
 		},

@@ -15,6 +15,17 @@ func TestTheFakeKeepsTheContract(t *testing.T) {
 	})
 }
 
+func TestTheFakesKeepTheContractOfSnapshots(t *testing.T) {
+	backendtest.SnapshotContract(t, func(*testing.T) (backend.Backend, func(string) bool) {
+		storage := fake.New()
+		return storage, storage.Has
+	})
+	backendtest.SnapshotContract(t, func(*testing.T) (backend.Backend, func(string) bool) {
+		storage := fake.New()
+		return fake.NewCSI(storage), storage.Has
+	})
+}
+
 func TestTheFakeKeepsTheContractOfAttaching(t *testing.T) {
 	backendtest.AttachContract(t, func(*testing.T) backendtest.Machines {
 		storage := fake.New()

@@ -21,12 +21,8 @@ func (b *Backend) Provision(ctx context.Context, request backend.Request) (*back
 		return nil, backend.Conflict.Errorf("volume %s belongs to claim %s/%s", request.ID, kept.Claim.Namespace, kept.Claim.Name)
 	}
 	if !exists && request.Source != nil {
-		source, there := b.volumes[request.Source.ID]
-		if !there {
-			return nil, backend.Invalid.Errorf("there is no volume %q to copy", request.Source.ID)
-		}
-		if source.Claim != request.Source.Claim {
-			return nil, backend.Conflict.Errorf("volume %q is another claim's", request.Source.ID)
+		if err := b.checkSource(*request.Source); err != nil {
+			return nil, err
 		}
 	}
 	if !exists {
@@ -34,6 +30,23 @@ func (b *Backend) Provision(ctx context.Context, request backend.Request) (*back
 		kept = request
 	}
 	return &backend.Volume{Handle: kept.ID, Capacity: kept.Capacity, FSType: kept.FSType}, nil
+}
+
+// checkSource returns why no volume can be made from a source.
+func (b *Backend) checkSource(source backend.Source) error {
+	of, there := b.volumes[source.ID]
+	_, restorable := b.snapshots[source.Snapshot]
+	switch {
+	case source.Snapshot != "" && !restorable:
+		return backend.Invalid.Errorf("there is no snapshot %q to restore", source.Snapshot)
+	case source.Snapshot != "":
+		return nil
+	case !there:
+		return backend.Invalid.Errorf("there is no volume %q to copy", source.ID)
+	case of.Claim != source.Claim:
+		return backend.Conflict.Errorf("volume %q is another claim's", source.ID)
+	}
+	return nil
 }
 
 // Delete drops the volume, once it isn't attached, or fails as FailNext said.

@@ -38,6 +38,10 @@ const (
 	modify operation = "modify"
 	// retain records that a volume is kept.
 	retain operation = "retain"
+	// The three calls about a snapshot.
+	createSnapshot operation = "create-snapshot"
+	deleteSnapshot operation = "delete-snapshot"
+	findSnapshot   operation = "find-snapshot"
 	// recycle empties the directory of a volume.
 	recycle operation = "recycle"
 	attach  operation = "attach"
@@ -178,7 +182,7 @@ func parametersOf(request backend.Request) parameters {
 		p.node = request.Node.Name
 	}
 	if request.Source != nil {
-		p.source = "copy of " + request.Source.ID
+		p.source = "copy of " + request.Source.ID + request.Source.Snapshot
 	}
 	return p
 }

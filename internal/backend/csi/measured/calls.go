@@ -1,4 +1,6 @@
-package csi
+// Package measured counts and logs the calls of CSI drivers, as their sidecars do. Package csi makes
+// the calls. It decides nothing, and a log line has no secret of a request.
+package measured
 
 import (
 	"context"
@@ -26,8 +28,8 @@ type Calls struct {
 	log     logr.Logger
 }
 
-// NewCalls makes the metric and registers it.
-func NewCalls(registerer prometheus.Registerer, log logr.Logger) (*Calls, error) {
+// New makes the metric and registers it.
+func New(registerer prometheus.Registerer, log logr.Logger) (*Calls, error) {
 	calls := &Calls{log: log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "csi_sidecar_operations_seconds",
 		Help:    "How long a call of a CSI driver took, by driver, method and gRPC code, as sidecars of the driver measure it.",
@@ -39,8 +41,8 @@ func NewCalls(registerer prometheus.Registerer, log logr.Logger) (*Calls, error)
 	return calls, nil
 }
 
-// of returns what measures and logs the calls of one driver.
-func (c *Calls) of(driver string) grpc.UnaryClientInterceptor {
+// Of returns what measures and logs the calls of one driver.
+func (c *Calls) Of(driver string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, answer any, connection *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		began := time.Now()
 		err := call(ctx, method, request, answer, connection, options...)
@@ -65,7 +67,7 @@ func codeOf(err error) string {
 	return code.String()
 }
 
-// forget drops the series of a driver.
-func (c *Calls) forget(driver string) {
+// Forget drops the series of a driver.
+func (c *Calls) Forget(driver string) {
 	c.seconds.DeletePartialMatch(prometheus.Labels{"driver_name": driver})
 }

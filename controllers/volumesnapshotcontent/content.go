@@ -1,0 +1,78 @@
+package volumesnapshotcontent
+
+import (
+	"slices"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Names that snapshot-controller and csi-snapshotter write and read.
+const (
+	// BeingCreated is the intent: a call that makes the snapshot may have had its effect, and its
+	// handle isn't recorded. While a content has it, snapshot-controller deletes nothing.
+	BeingCreated = "snapshot.storage.kubernetes.io/volumesnapshot-being-created"
+	// BeingDeleted says that the VolumeSnapshot is deleted, and that nothing restores it any more.
+	BeingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
+	// Finalizer keeps the content until its snapshot is deleted or released.
+	Finalizer = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
+	// groupMember is on the content of a snapshot that was made together with others.
+	groupMember = "snapshot.storage.kubernetes.io/volumegroupsnapshot-handle"
+)
+
+// mayRelease reports whether the snapshot of a deleted content is to be deleted, or left to its owner.
+// Of a content with an open call the snapshot has no known handle: the call is repeated first.
+func mayRelease(content *snapshotv1.VolumeSnapshotContent) bool {
+	switch {
+	case content.DeletionTimestamp.IsZero():
+		return false
+	case content.Spec.Source.SnapshotHandle != nil && content.Spec.VolumeSnapshotRef.UID == "":
+		return true
+	case isBeingCreated(content):
+		return false
+	default:
+		return metav1.HasAnnotation(content.ObjectMeta, BeingDeleted)
+	}
+}
+
+// isSettled reports whether there is nothing to do for a content. One that is kept by finalizers of
+// others is settled, too. Those of group snapshots are left to the driver's csi-snapshotter.
+func isSettled(content *snapshotv1.VolumeSnapshotContent) bool {
+	switch {
+	case isGroupMember(content):
+		return true
+	case mayRelease(content):
+		return !slices.Contains(content.Finalizers, Finalizer)
+	default:
+		return isReady(content) && !isBeingCreated(content)
+	}
+}
+
+func isGroupMember(content *snapshotv1.VolumeSnapshotContent) bool {
+	return metav1.HasAnnotation(content.ObjectMeta, groupMember) || content.Status != nil && content.Status.VolumeGroupSnapshotHandle != nil
+}
+
+func isBeingCreated(content *snapshotv1.VolumeSnapshotContent) bool {
+	return metav1.HasAnnotation(content.ObjectMeta, BeingCreated)
+}
+
+func isReady(content *snapshotv1.VolumeSnapshotContent) bool {
+	return content.Status != nil && ptr.Deref(content.Status.ReadyToUse, false)
+}
+
+// recorded returns the handle in a content's status; "" for none.
+func recorded(content *snapshotv1.VolumeSnapshotContent) string {
+	if content.Status == nil {
+		return ""
+	}
+	return ptr.Deref(content.Status.SnapshotHandle, "")
+}
+
+// keeps reports whether a content keeps the snapshot with a handle of a driver, though another content
+// with the same handle is deleted. One that goes with its own snapshot doesn't.
+func keeps(content *snapshotv1.VolumeSnapshotContent, driver, handle string) bool {
+	has := recorded(content) == handle || ptr.Deref(content.Spec.Source.SnapshotHandle, "") == handle
+	goes := !content.DeletionTimestamp.IsZero() && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
+	return has && content.Spec.Driver == driver && !goes
+}

@@ -1,0 +1,105 @@
+package volumesnapshotcontent
+
+import (
+	"context"
+	"errors"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// maker makes snapshots, and finds those that people name.
+type maker struct {
+	client  client.Client
+	targets targets
+	report  *reporter
+}
+
+// create makes the snapshot, or asks whether it is ready. The annotation comes before the call: a crash
+// after the call loses the answer, and a repeat finds the snapshot by its name. With a recorded handle
+// nothing can be lost any more.
+func (m *maker) create(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
+	snapshotter, request, err := m.targets.ofCreation(ctx, content)
+	if err != nil {
+		return m.report.failed(ctx, content, event.SnapshotCreationFailed, err)
+	}
+	if recorded(content) == "" {
+		if err := m.ensureBeingCreated(ctx, content); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	made, err := snapshotter.CreateSnapshot(ctx, request)
+	if errors.Is(err, backend.NotFound) || errors.Is(err, backend.Invalid) {
+		// There is no snapshot, and no call makes one any more: the content may go.
+		if err := m.removeBeingCreated(ctx, content); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err == nil {
+		err = checkSame(content, made)
+	}
+	if err != nil {
+		return m.report.failed(ctx, content, event.SnapshotCreationFailed, err)
+	}
+	result, err := m.report.made(ctx, content, made)
+	if err != nil {
+		return result, err
+	}
+	return result, m.removeBeingCreated(ctx, content)
+}
+
+// checkSame returns an error where an answer is about another snapshot than the recorded one. The
+// storage lost that one, and the call made it again: it has the content of another time.
+func checkSame(content *snapshotv1.VolumeSnapshotContent, made *backend.Snapshot) error {
+	had := recorded(content)
+	switch {
+	case had == "":
+		return nil
+	case had != made.Handle:
+		return backend.Conflict.Errorf("the storage answers with snapshot %.200q, and the recorded one is %.200q: it is not taken", made.Handle, had)
+	case !made.Created.IsZero() && ptr.Deref(content.Status.CreationTime, made.Created.UnixNano()) != made.Created.UnixNano():
+		return backend.Conflict.Errorf("the storage made snapshot %.200q again, at %s: it is not taken", had, made.Created)
+	}
+	return nil
+}
+
+// find looks for a snapshot that a person names.
+func (m *maker) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
+	snapshotter, err := m.targets.of(ctx, content)
+	var found *backend.Snapshot
+	if err == nil {
+		found, err = snapshotter.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
+	}
+	if err != nil {
+		return m.report.failed(ctx, content, event.SnapshotCheckFailed, err)
+	}
+	return m.report.made(ctx, content, found)
+}
+
+// ensureBeingCreated records that the snapshot may exist from now on.
+func (m *maker) ensureBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
+	if isBeingCreated(content) {
+		return nil
+	}
+	before := content.DeepCopy()
+	metav1.SetMetaDataAnnotation(&content.ObjectMeta, BeingCreated, "yes")
+	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeSnapshotContent %s", content.Name)
+}
+
+// removeBeingCreated records that no call is open any more.
+func (m *maker) removeBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
+	if !isBeingCreated(content) {
+		return nil
+	}
+	before := content.DeepCopy()
+	delete(content.Annotations, BeingCreated)
+	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the answer for VolumeSnapshotContent %s", content.Name)
+}

@@ -1,0 +1,133 @@
+package volumesnapshotcontent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+const (
+	// backoff is the first delay of a retry, and backoffMax the last.
+	backoff    = time.Second
+	backoffMax = 5 * time.Minute
+	// untilReady is how often a snapshot is asked for that the storage still uploads.
+	untilReady = 10 * time.Second
+)
+
+// reporter writes what the storage says into the status of contents, and sends their events.
+type reporter struct {
+	client client.Client
+	events events.EventRecorder
+	clock  clock.PassiveClock
+	last   event.Last
+}
+
+func (r *reporter) forget(name types.NamespacedName) { r.last.Forget(name) }
+
+// made records a snapshot. What is recorded stays, but for whether it is ready.
+func (r *reporter) made(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, made *backend.Snapshot) (ctrl.Result, error) {
+	before := content.DeepCopy()
+	if content.Status == nil {
+		content.Status = &snapshotv1.VolumeSnapshotContentStatus{}
+	}
+	status := content.Status
+	created := made.Created
+	if created.IsZero() {
+		created = r.clock.Now()
+	}
+	if status.SnapshotHandle == nil {
+		status.SnapshotHandle = &made.Handle
+	}
+	if status.CreationTime == nil {
+		status.CreationTime = ptr.To(created.UnixNano())
+	}
+	if size := made.RestoreSize.Value(); status.RestoreSize == nil && size > 0 {
+		status.RestoreSize = &size
+	}
+	status.ReadyToUse, status.Error = &made.Ready, nil
+	if !apiequality.Semantic.DeepEqual(before.Status, status) {
+		if err := r.client.Status().Patch(ctx, content, patch.Fenced(before)); err != nil {
+			return ctrl.Result{}, wrap.Error(err, "recording the snapshot of VolumeSnapshotContent %s", content.Name)
+		}
+	}
+	if made.Ready {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: untilReady}, nil
+}
+
+// failed records why there is no snapshot yet, and when it is tried again.
+func (r *reporter) failed(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, reason string, failure error) (ctrl.Result, error) {
+	if errors.Is(failure, backend.Queued) {
+		// The answer wakes the content.
+		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
+	}
+	text := message.Cut(failure.Error(), message.MaxStatus)
+	before := content.DeepCopy()
+	if content.Status == nil {
+		content.Status = &snapshotv1.VolumeSnapshotContentStatus{}
+	}
+	if had := content.Status.Error; had == nil || ptr.Deref(had.Message, "") != text || ptr.Deref(content.Status.ReadyToUse, true) {
+		content.Status.Error = &snapshotv1.VolumeSnapshotError{Time: ptr.To(metav1.NewTime(r.clock.Now())), Message: &text}
+		content.Status.ReadyToUse = ptr.To(false)
+		if err := r.client.Status().Patch(ctx, content, patch.Fenced(before)); err != nil {
+			return ctrl.Result{}, wrap.Error(err, "recording the error of VolumeSnapshotContent %s", content.Name)
+		}
+	}
+	r.warn(content, reason, text)
+	return retry(failure)
+}
+
+// undeleted says why a snapshot isn't deleted yet.
+func (r *reporter) undeleted(content *snapshotv1.VolumeSnapshotContent, failure error) (ctrl.Result, error) {
+	if errors.Is(failure, backend.Queued) {
+		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
+	}
+	r.warn(content, event.SnapshotDeleteError, failure.Error())
+	return retry(failure)
+}
+
+func (r *reporter) warn(content *snapshotv1.VolumeSnapshotContent, reason, text string) {
+	if r.last.IsNew(client.ObjectKeyFromObject(content), text) {
+		r.events.Eventf(content, nil, corev1.EventTypeWarning, reason, "Snapshot", "%s", text)
+	}
+}
+
+func (r *reporter) deleted(content *snapshotv1.VolumeSnapshotContent) {
+	r.events.Eventf(content, nil, corev1.EventTypeNormal, event.SnapshotDeleted, "Snapshot", "the snapshot was deleted from the storage")
+}
+
+func (r *reporter) kept(content, other *snapshotv1.VolumeSnapshotContent) {
+	r.events.Eventf(content, nil, corev1.EventTypeNormal, event.SnapshotKept, "Snapshot",
+		"the snapshot stays: VolumeSnapshotContent %s has it, too", other.Name)
+}
+
+// retry returns when a call is repeated. What only a person cures is tried rarely.
+func retry(failure error) (ctrl.Result, error) {
+	switch backend.KindOf(failure) {
+	case backend.Invalid, backend.Conflict, backend.NotFound:
+		return ctrl.Result{RequeueAfter: backoffMax}, nil
+	case backend.InProgress:
+		return ctrl.Result{RequeueAfter: untilReady}, nil
+	default:
+		return ctrl.Result{}, failure
+	}
+}

@@ -1,0 +1,57 @@
+package volumesnapshotcontent_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
+)
+
+// answers is an API server that gives these answers in turn, and then the last one.
+type answers struct {
+	client.Reader
+	errs  []error
+	asked int
+}
+
+func (a *answers) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	err := a.errs[min(a.asked, len(a.errs)-1)]
+	a.asked++
+	return err
+}
+
+func TestSnapshotsAreServedOnceTheirCRDsAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		none := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "VolumeSnapshotContent"}}
+		live := &answers{errs: []error{none, apierrors.NewNotFound(schema.GroupResource{}, ""), errors.New("forbidden"), nil}}
+		began, added := time.Now(), 0
+		starter := volumesnapshotcontent.NewStarter(reconciler.Dependencies{Live: live}, func() error { added++; return nil })
+		if err := starter.Start(t.Context()); err != nil || added != 1 || live.asked != 4 {
+			t.Errorf("it asked %d times and added %d reconcilers: %v", live.asked, added, err)
+		}
+		if took := time.Since(began); took != 90*time.Second {
+			t.Errorf("it asked 4 times within %s", took)
+		}
+	})
+}
+
+func TestWithoutTheCRDsNothingHappensUntilTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := &answers{errs: []error{&meta.NoKindMatchError{}}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		starter := volumesnapshotcontent.NewStarter(reconciler.Dependencies{Live: live}, func() error { return errors.New("added") })
+		if err := starter.Start(ctx); err != nil || live.asked > 125 {
+			t.Errorf("it asked %d times: %v", live.asked, err)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package volumesnapshotcontent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// maxParameters and maxParameterBytes bound what a class makes a driver's call carry.
+const maxParameters, maxParameterBytes = 256, 32 << 10
+
+// targets find the backends of contents, and what the calls have.
+type targets struct {
+	client  client.Reader
+	live    client.Reader
+	storage *opener.Opener
+	waking  *wake.Source
+	// namespace is the manager's own, which has the Secrets.
+	namespace string
+}
+
+// ofCreation returns the backend of a content, and the request for its snapshot.
+func (t targets) ofCreation(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (backend.Snapshotter, backend.SnapshotRequest, error) {
+	owner := content.Spec.VolumeSnapshotRef.UID
+	request := backend.SnapshotRequest{ID: backend.SnapshotID(owner), Owner: owner, Volume: ptr.Deref(content.Spec.Source.VolumeHandle, "")}
+	object, err := t.object(ctx, content)
+	if err != nil {
+		return nil, request, err
+	}
+	if !object.DeletionTimestamp.IsZero() && !isBeingCreated(content) && recorded(content) == "" {
+		return nil, request, backend.Invalid.Errorf("StorageBackend %s is being deleted: no snapshot is begun", object.Name)
+	}
+	if request.Parameters, err = t.parameters(ctx, content, object); err != nil {
+		return nil, request, err
+	}
+	snapshotter, err := t.open(content, object)
+	return snapshotter, request, err
+}
+
+// of returns the backend of a content.
+func (t targets) of(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (backend.Snapshotter, error) {
+	object, err := t.object(ctx, content)
+	if err != nil {
+		return nil, err
+	}
+	return t.open(content, object)
+}
+
+// object reads the StorageBackend of a content's driver, which has the driver's name.
+func (t targets) object(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (*stowagev1alpha1.StorageBackend, error) {
+	if backend.IsOurs(content.Spec.Driver) {
+		return nil, backend.Invalid.Errorf("volumes of driver %s have no snapshots yet: copy the claim, with dataSource, where its backend copies", content.Spec.Driver)
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	err := t.client.Get(ctx, client.ObjectKey{Name: content.Spec.Driver}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, backend.Unavailable.Errorf("StorageBackend %s is gone: create it again", content.Spec.Driver)
+	case err != nil:
+		return nil, fmt.Errorf("reading StorageBackend %s: %w", content.Spec.Driver, err)
+	}
+	return object, nil
+}
+
+func (t targets) open(content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) (backend.Snapshotter, error) {
+	key := client.ObjectKeyFromObject(content)
+	opened, err := t.storage.Open(object, func() { t.waking.Add(key) })
+	if err != nil {
+		return nil, err
+	}
+	return backend.SnapshotterOf(opened, object.Name)
+}
+
+// parameters are those of the content's class that are the driver's. They are read live: a repeat has to
+// have those of the first call.
+func (t targets) parameters(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) (map[string]string, error) {
+	name := ptr.Deref(content.Spec.VolumeSnapshotClassName, "")
+	class := &snapshotv1.VolumeSnapshotClass{}
+	err := t.live.Get(ctx, client.ObjectKey{Name: name}, class)
+	switch {
+	case name == "":
+		return nil, backend.Invalid.Errorf("the content names no VolumeSnapshotClass: create the VolumeSnapshot with one")
+	case apierrors.IsNotFound(err):
+		return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s does not exist: create it, with the parameters that it had", name)
+	case err != nil:
+		return nil, fmt.Errorf("reading VolumeSnapshotClass %s: %w", name, err)
+	case class.Driver != content.Spec.Driver:
+		return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s is of driver %.200q, and the content is of %.200q", name, class.Driver, content.Spec.Driver)
+	}
+	return t.ofDriver(class, object)
+}
+
+// ofDriver leaves out a class's parameters for csi-snapshotter. Those that name a Secret must name the
+// one that the StorageBackend names: a class must not choose which Secrets the manager reads.
+func (t targets) ofDriver(class *snapshotv1.VolumeSnapshotClass, object *stowagev1alpha1.StorageBackend) (map[string]string, error) {
+	kept, size := map[string]string{}, 0
+	for _, key := range slices.Sorted(maps.Keys(class.Parameters)) {
+		value := class.Parameters[key]
+		size += len(key) + len(value)
+		if call, is := strings.CutPrefix(key, storageclass.SidecarPrefix); !is {
+			kept[key] = value
+		} else if !t.isKnownSecret(call, value, object) {
+			return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s has the parameter %.200q, which is not supported: "+
+				"calls have the Secret in spec.csi.secrets.provision of StorageBackend %s; use a class without the parameter", class.Name, key, object.Name)
+		}
+	}
+	if len(class.Parameters) > maxParameters || size > maxParameterBytes {
+		return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s has %d parameters of %d bytes: use a class with at most %d parameters and %d bytes",
+			class.Name, len(class.Parameters), size, maxParameters, maxParameterBytes)
+	}
+	return kept, nil
+}
+
+func (t targets) isKnownSecret(call, value string, object *stowagev1alpha1.StorageBackend) bool {
+	secret := object.Spec.CSI.Secrets.Provision
+	switch call {
+	case "snapshotter-secret-name", "snapshotter-list-secret-name":
+		return secret != nil && value == secret.Name
+	case "snapshotter-secret-namespace", "snapshotter-list-secret-namespace":
+		return secret != nil && value == t.namespace
+	default:
+		return false
+	}
+}

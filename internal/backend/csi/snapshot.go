@@ -1,0 +1,110 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// usedSnapshot: of DeleteSnapshot, FailedPrecondition says that the snapshot is used.
+var usedSnapshot = map[codes.Code]backend.ErrorKind{codes.FailedPrecondition: backend.InProgress}
+
+// CreateSnapshot makes a snapshot. Before the call, an error that isn't about the driver's abilities
+// says nothing about an earlier call.
+func (b *csiBackend) CreateSnapshot(ctx context.Context, request backend.SnapshotRequest) (*backend.Snapshot, error) {
+	if err := request.Check(); err != nil {
+		return nil, err
+	}
+	controller, can, err := b.driver(ctx)
+	if err != nil {
+		return nil, backend.Unavailable.Errorf("%w", err)
+	}
+	if !can.has(csispec.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT) {
+		return nil, backend.Invalid.Errorf("driver %s can't make snapshots: it doesn't claim CREATE_DELETE_SNAPSHOT", b.spec.Driver)
+	}
+	secrets, err := b.secret(ctx, b.spec.Secrets.Provision)
+	if err != nil {
+		return nil, backend.Unavailable.Errorf("%w", err)
+	}
+	answer, err := call(ctx, b.spec, controller.CreateSnapshot, &csispec.CreateSnapshotRequest{
+		Name: request.ID, SourceVolumeId: request.Volume, Parameters: request.Parameters, Secrets: secrets,
+	})
+	if err != nil {
+		return nil, b.spec.errorOf("CreateSnapshot", err, nil)
+	}
+	made := answer.GetSnapshot()
+	if made.GetSourceVolumeId() != request.Volume {
+		// It is not deleted: it may be another's.
+		return nil, backend.Conflict.Errorf("driver %s answers CreateSnapshot with a snapshot of volume %.200q, and not of %.200q",
+			b.spec.Driver, made.GetSourceVolumeId(), request.Volume)
+	}
+	return b.snapshot("CreateSnapshot", made)
+}
+
+// DeleteSnapshot removes the snapshot to which the driver gave this id.
+func (b *csiBackend) DeleteSnapshot(ctx context.Context, handle string) error {
+	controller, _, err := b.driver(ctx)
+	if err != nil {
+		return err
+	}
+	secrets, err := b.secret(ctx, b.spec.Secrets.Provision)
+	if err != nil {
+		return err
+	}
+	_, err = call(ctx, b.spec, controller.DeleteSnapshot, &csispec.DeleteSnapshotRequest{SnapshotId: handle, Secrets: secrets})
+	if err != nil {
+		err = b.spec.errorOf("DeleteSnapshot", err, usedSnapshot)
+	}
+	if errors.Is(err, backend.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// FindSnapshot lists the one snapshot. Of a driver that lists none, each counts as ready, as
+// csi-snapshotter has it.
+func (b *csiBackend) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
+	controller, can, err := b.driver(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case !can.has(csispec.ControllerServiceCapability_RPC_LIST_SNAPSHOTS):
+		return &backend.Snapshot{Handle: handle, Ready: true}, nil
+	}
+	secrets, err := b.secret(ctx, b.spec.Secrets.Provision)
+	if err != nil {
+		return nil, err
+	}
+	page, err := call(ctx, b.spec, controller.ListSnapshots, &csispec.ListSnapshotsRequest{SnapshotId: handle, Secrets: secrets})
+	if err != nil {
+		return nil, b.spec.unanswered("ListSnapshots", err)
+	}
+	for _, entry := range page.GetEntries() {
+		if entry.GetSnapshot().GetSnapshotId() == handle {
+			return b.snapshot("ListSnapshots", entry.GetSnapshot())
+		}
+	}
+	return nil, backend.NotFound.Errorf("driver %s has no snapshot %.200q", b.spec.Driver, handle)
+}
+
+// snapshot checks an answer. Without an id that can be used a repeat may have a better one.
+func (b *csiBackend) snapshot(method string, made *csispec.Snapshot) (*backend.Snapshot, error) {
+	handle := made.GetSnapshotId()
+	if handle == "" || len(handle) > maxHandle {
+		return nil, backend.InProgress.Errorf("driver %s answers %s with a snapshot_id of %d bytes, and not of 1 to %d: the call is repeated", b.spec.Driver, method, len(handle), maxHandle)
+	}
+	created := time.Time{}
+	if made.GetCreationTime().IsValid() {
+		created = made.GetCreationTime().AsTime()
+	}
+	return &backend.Snapshot{
+		Handle: handle, Created: created, Ready: made.GetReadyToUse(),
+		RestoreSize: *resource.NewQuantity(max(0, made.GetSizeBytes()), resource.BinarySI),
+	}, nil
+}
