@@ -226,12 +226,13 @@ var _ = Describe("An unfinished call of a CSI driver", func() {
 })
 
 var _ = Describe("Provisioning by a CSI driver that is interrupted", func() {
-	const writes = 6
+	const writes = 7
 	for _, kind := range []fault{lost, unanswered, contended} {
 		for number := range writes {
 			It("ends with one bound volume, or with nothing, when write "+string(rune('1'+number))+" is "+string(kind), func() {
 				for _, deleted := range []bool{false, true} {
 					w := newWorldIn(newMemory())
+					w.driver.SetPlaces(zoneTopology("a"))
 					w.create(csiBackend(), tiered())
 					w.settle()
 					claim := Claim(InClass("tiered"))
@@ -243,6 +244,7 @@ var _ = Describe("Provisioning by a CSI driver that is interrupted", func() {
 					}
 					Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
 					w.restart()
+					w.driver.SetPlaces(zoneTopology("b"))
 					if deleted {
 						w.delete(claim)
 						w.delete(tiered())

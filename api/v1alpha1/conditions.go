@@ -56,6 +56,11 @@ const BindableCondition = "stowage.dev/Bindable"
 // Absent: there was one attempt.
 const AttemptCondition = "stowage.dev/Attempt"
 
+// PlacementCondition of a claim records where its CSI driver may make the volume, from before the
+// first call until a volume object has the answer: the call is repeated with the same places. It is in
+// the status, which users can't write. Absent: the driver knows no places.
+const PlacementCondition = "stowage.dev/Placement"
+
 // Reasons of conditions. All conditions share the reason of one kind of error.
 const (
 	// ReasonReady: there is no problem.

@@ -95,6 +95,8 @@ type Request struct {
 	Node *corev1.Node
 	// Topologies that the volume's class allows: a backend that chooses a node chooses within them.
 	Topologies []corev1.TopologySelectorTerm
+	// Placement is what Place chose before the first call with this id. Nil: there is no record of it.
+	Placement *Placement
 	// Parameters of the volume's class that only the storage understands (csi).
 	Parameters map[string]string
 	// Attributes are those of the claim's VolumeAttributesClass (csi). Nil: it names none.
@@ -106,6 +108,15 @@ type Request struct {
 	// Unwanted: the volume is removed as soon as no earlier call can take effect any more. A backend
 	// with a Delete that ends work in progress returns Invalid at once; others continue the work.
 	Unwanted bool
+}
+
+// Placement is where a volume may be. In storage whose names are unique in one place only, a repeat of
+// Provision with another placement may make a second volume.
+type Placement struct {
+	// Requisite are the places: labels that nodes have. Empty: the storage chooses.
+	Requisite []map[string]string `json:"requisite,omitempty"`
+	// First is the index of the one that is preferred.
+	First int `json:"first,omitempty"`
 }
 
 // Source is the volume, or the snapshot, of which another volume is a copy.

@@ -42,6 +42,8 @@ const (
 const (
 	// ReasonUndone: an attempt to provision was undone, and the next one has another volume id.
 	ReasonUndone = "Undone"
+	// ReasonPlaced: the CSI driver may make the volume in the places of the message.
+	ReasonPlaced = "Placed"
 	// ReasonResizing: the backend grows the volume.
 	ReasonResizing = "Resizing"
 	// ReasonNodeResizePending: the volume has grown, and its file system has not.

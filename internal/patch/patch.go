@@ -99,12 +99,12 @@ func BoundStatus(before corev1.PersistentVolumeClaimStatus, after *corev1.Persis
 		AccessModes []corev1.PersistentVolumeAccessMode        `json:"accessModes,omitempty"`
 		Capacity    map[corev1.ResourceName]*resource.Quantity `json:"capacity,omitempty"`
 		// Class points to nil if the claim has no class any more.
-		Class      **string                                `json:"currentVolumeAttributesClassName,omitempty"`
-		Conditions []corev1.PersistentVolumeClaimCondition `json:"conditions"`
+		Class      **string `json:"currentVolumeAttributesClassName,omitempty"`
+		Conditions []any    `json:"conditions"`
 	}
 	change := status{
 		Capacity:   Changes(before.Capacity, after.Status.Capacity, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }),
-		Conditions: ownConditions(after),
+		Conditions: ownConditions(before, after),
 	}
 	if before.Phase != after.Status.Phase {
 		change.Phase = after.Status.Phase
@@ -134,11 +134,27 @@ func ClaimStatus(before *corev1.PersistentVolumeClaim, options ...client.MergeFr
 	return client.StrategicMergeFrom(withoutUID, options...)
 }
 
-// ownConditions are the conditions that Stowage writes to a bound claim.
-func ownConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
-	return slices.DeleteFunc(slices.Clone(claim.Status.Conditions), func(condition corev1.PersistentVolumeClaimCondition) bool {
-		return condition.Type != stowagev1alpha1.BindableCondition && condition.Type != corev1.PersistentVolumeClaimUnused
-	})
+// removed removes a condition in a strategic merge patch.
+type removed struct {
+	Type      corev1.PersistentVolumeClaimConditionType `json:"type"`
+	Directive string                                    `json:"$patch"`
+}
+
+// ownConditions are the conditions that Stowage writes to a bound claim, and the one that it removes.
+func ownConditions(before corev1.PersistentVolumeClaimStatus, claim *corev1.PersistentVolumeClaim) []any {
+	own := []any{}
+	for _, condition := range claim.Status.Conditions {
+		if condition.Type == stowagev1alpha1.BindableCondition || condition.Type == corev1.PersistentVolumeClaimUnused {
+			own = append(own, condition)
+		}
+	}
+	isPlacement := func(of corev1.PersistentVolumeClaimCondition) bool {
+		return of.Type == stowagev1alpha1.PlacementCondition
+	}
+	if slices.ContainsFunc(before.Conditions, isPlacement) && !slices.ContainsFunc(claim.Status.Conditions, isPlacement) {
+		own = append(own, removed{stowagev1alpha1.PlacementCondition, "delete"})
+	}
+	return own
 }
 
 // Changes returns the new values of keys that differ, and nil for removed keys.

@@ -165,6 +165,10 @@ func SetBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) 
 		changed = true
 	}
 	status.Phase = corev1.ClaimBound
+	if provisioned.PlacementText(claim) != "" {
+		provisioned.ClearPlacement(claim)
+		changed = true
+	}
 	return changed
 }
 

@@ -40,6 +40,7 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 	}
 	return current.UID == claim.UID && current.DeletionTimestamp.IsZero() == claim.DeletionTimestamp.IsZero() &&
 		controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && provisioned.AttemptOf(current) == provisioned.AttemptOf(claim) &&
+		provisioned.PlacementText(current) == provisioned.PlacementText(claim) &&
 		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
 }
 
@@ -157,6 +158,7 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 func (r *Provisioner) requestOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent) backend.Request {
 	request := RequestFrom(claim)
 	request.Unwanted, request.Topologies = true, operation.Topologies
+	step.FillPlacement(&request, claim)
 	if operation.Node != "" {
 		node := &corev1.Node{}
 		if err := r.client.Get(ctx, client.ObjectKey{Name: operation.Node}, node); err == nil {
@@ -211,6 +213,9 @@ func (r *Provisioner) RemoveFinalizers(ctx context.Context, scope *step.Scope) (
 	claim := scope.Claim
 	if claim.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim) {
 		return nil, nil
+	}
+	if err := step.ForgetPlacement(ctx, r.client, claim); err != nil {
+		return nil, err
 	}
 	before := claim.DeepCopy()
 	changed := provisioned.ClearIntent(claim)

@@ -151,11 +151,22 @@ func (r *Provisioner) provisionFrom(
 	if waiting, err := r.awaitClassKept(ctx, scope, object, began); waiting != nil || err != nil {
 		return waiting, err
 	}
+	if err := r.place(ctx, scope.Claim, opened, &request, began); err != nil {
+		return nil, err
+	}
 	made, err := opened.Provision(ctx, request)
 	if err != nil {
 		return r.retryElsewhere(ctx, scope, err)
 	}
 	return r.ensureVolume(ctx, scope, r.newVolume(scope, object, request, made))
+}
+
+// place records where the backend may make the volume. A record from before this operation began is void.
+func (r *Provisioner) place(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend, request *backend.Request, began bool) error {
+	if !began && step.FillPlacement(request, claim) {
+		return nil
+	}
+	return step.EnsurePlacement(ctx, r.client, claim, opened, request)
 }
 
 // openChecked opens a backend that can make what is requested.
@@ -259,7 +270,7 @@ func (r *Provisioner) resume(
 		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
 	case operation.Leaving != "":
 		return r.leaveNode(ctx, claim, operation)
-	case operation.Undoing || operation.Backend != object.Name || operation.Class != nil && *operation.Class != classOf(scope.Class),
+	case step.IsPlacedElsewhere(claim, scope.Request.Node), operation.Undoing || operation.Backend != object.Name || operation.Class != nil && *operation.Class != classOf(scope.Class),
 		operation.Attributes != nil && !ptr.Equal(operation.Attributes, attributes.ClassOf(request)):
 		return r.startOver(ctx, claim)
 	}

@@ -64,9 +64,9 @@ func (b *csiBackend) Undo(ctx context.Context, request backend.Request) error {
 	}
 	// A name may be unique in its zone only: the volume is found where the first call made it.
 	err = b.undoAt(ctx, controller, can, request)
-	if request.Node != nil && (errors.Is(err, backend.WrongNode) || errors.Is(err, backend.Exhausted)) {
+	if (request.Node != nil || request.Placement != nil) && (errors.Is(err, backend.WrongNode) || errors.Is(err, backend.Exhausted)) {
 		// The node is gone or full: the volume may be found wherever the class allows it.
-		request.Node = nil
+		request.Node, request.Placement = nil, nil
 		err = b.undoAt(ctx, controller, can, request)
 	}
 	if errors.Is(err, backend.Exhausted) {

@@ -2,20 +2,38 @@ package csi
 
 import (
 	"context"
-	"slices"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi/segments"
 )
 
-// topologies are where a volume may be: where its class allows it, else where any node is. The first
-// that is preferred is that of the pod's node or, before there is one, one that the volume's id
-// chooses.
+// topologies are where a volume may be: where the record of the first call says, if there is one.
 func (b *csiBackend) topologies(ctx context.Context, request backend.Request) (*csispec.TopologyRequirement, error) {
+	placement := request.Placement
+	if placement == nil {
+		var err error
+		if placement, err = b.choose(ctx, request); err != nil {
+			return nil, err
+		}
+	}
+	return segments.Requirement(*placement), nil
+}
+
+// Place implements backend.Placer. A driver that registers no topology keys knows no places.
+func (b *csiBackend) Place(ctx context.Context, request backend.Request) (*backend.Placement, error) {
+	registered, err := b.kind.cluster.CSINodes(ctx)
+	if err != nil || !segments.Has(registered, b.spec.Driver) {
+		return nil, err
+	}
+	return b.choose(ctx, request)
+}
+
+// choose places a volume where its class allows it, else where any node is. The first that is
+// preferred is that of the pod's node or, before there is one, one that the volume's id chooses.
+func (b *csiBackend) choose(ctx context.Context, request backend.Request) (*backend.Placement, error) {
 	ofNodes, ofNode, err := b.segmentsOfNodes(ctx, request.Node)
 	if err != nil {
 		return nil, err
@@ -26,23 +44,15 @@ func (b *csiBackend) topologies(ctx context.Context, request backend.Request) (*
 			return nil, err
 		}
 	}
-	if len(requisite) == 0 {
-		return nil, nil //nolint:nilnil // no node has a topology: the driver chooses
-	}
 	if len(requisite) > segments.Most {
 		return nil, backend.Invalid.Errorf("the class and the nodes have %d topologies for driver %s, more than %d: use a class with allowedTopologies",
 			len(requisite), b.spec.Driver, segments.Most)
 	}
-	first := segments.Chosen(request.ID, requisite)
-	if ofNode != nil {
-		first = slices.IndexFunc(requisite, func(s segments.Segments) bool { return s.Within(ofNode) })
-	}
-	if first < 0 {
+	placement := segments.Placed(request.ID, requisite, ofNode)
+	if placement == nil {
 		return nil, backend.WrongNode.Errorf("node %s is not within the allowedTopologies of the class: place the pod elsewhere, or use another class", request.Node.Name)
 	}
-	return &csispec.TopologyRequirement{
-		Requisite: segments.Topologies(requisite), Preferred: segments.Topologies(slices.Concat(requisite[first:], requisite[:first])),
-	}, nil
+	return placement, nil
 }
 
 // segmentsOfNodes are the topologies of all nodes on which the driver is registered, sorted, and that
@@ -56,28 +66,18 @@ func (b *csiBackend) segmentsOfNodes(ctx context.Context, one *corev1.Node) (all
 	if err != nil {
 		return nil, nil, err
 	}
-	labelsOf, known := make(map[string]map[string]string, len(nodes)), map[string]bool{}
+	name := ""
+	labelsOf := make(map[string]map[string]string, len(nodes))
 	for i := range nodes {
 		labelsOf[nodes[i].Name] = nodes[i].Labels
 	}
 	if one != nil {
-		labelsOf[one.Name] = one.Labels
+		name, labelsOf[one.Name] = one.Name, one.Labels
 	}
-	for i := range registered {
-		keys, is := segments.Keys(&registered[i], b.spec.Driver)
-		of := segments.Of(labelsOf[registered[i].Name], keys)
-		if one != nil && registered[i].Name == one.Name && is {
-			ofNode = of
-		}
-		if name := labels.Set(of).String(); len(of) > 0 && !known[name] {
-			known[name] = true
-			all = append(all, of)
-		}
-	}
+	all, ofNode = segments.OfNodes(registered, labelsOf, b.spec.Driver, name)
 	if one != nil && ofNode == nil {
 		return nil, nil, backend.WrongNode.Errorf("driver %s is not registered on node %s, or the node lacks its topology labels: "+
 			"look whether the driver's DaemonSet runs there", b.spec.Driver, one.Name)
 	}
-	slices.SortFunc(all, segments.Segments.Compare)
 	return all, ofNode, nil
 }

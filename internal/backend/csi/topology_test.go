@@ -9,6 +9,7 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -157,5 +158,42 @@ func TestAZoneThatComesTakesVolumesFromNoOtherZone(t *testing.T) {
 		if now := first(uid); now != before[uid] && now != "d" {
 			t.Errorf("a repeat for volume %d prefers zone %s, and the first call preferred %s", uid, now, before[uid])
 		}
+	}
+}
+
+func TestARepeatHasThePlacesOfTheFirstCallThoughTheirNodesAreGone(t *testing.T) {
+	for name, again := range map[string]func(*world, backend.Request) error{
+		"that is used": func(w *world, request backend.Request) error {
+			_, err := w.Provision(t.Context(), request)
+			return err
+		},
+		"that is undone": func(w *world, request backend.Request) error { return backend.Undo(t.Context(), w.Backend, request) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, request := zonedWorld(t), backendtest.Request("1")
+			request.Node = &w.nodes[2]
+			var err error
+			if request.Placement, err = backend.Place(t.Context(), w.Backend, request); err != nil || request.Placement == nil {
+				t.Fatalf("it is placed in %v, %v", request.Placement, err)
+			}
+			if _, err := w.Provision(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			w.nodes, w.csiNodes, request.Node = nil, nil, nil
+			if err := again(w, request); err != nil {
+				t.Fatal(err)
+			}
+			asked := did[*csispec.CreateVolumeRequest](w.driver)
+			if got, want := asked[1].GetAccessibilityRequirements(), asked[0].GetAccessibilityRequirements(); !proto.Equal(got, want) {
+				t.Errorf("the repeat has %v, and the first call had %v", got, want)
+			}
+		})
+	}
+}
+
+func TestADriverWithoutTopologyKeysKnowsNoPlaces(t *testing.T) {
+	w := newWorld(t)
+	if placement, err := backend.Place(t.Context(), w.Backend, backendtest.Request("1")); placement != nil || err != nil {
+		t.Errorf("it has %v, %v", placement, err)
 	}
 }

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,6 +30,8 @@ type CSI struct {
 	// topologies and room are what SetCapacity set.
 	topologies []map[string]string
 	room       func(backend.CapacityRequest) (backend.ClassCapacity, error)
+	// places are what SetPlaces set.
+	places []map[string]string
 }
 
 var (
@@ -37,6 +40,7 @@ var (
 	_ backend.Attacher = (*CSI)(nil)
 	_ backend.Expander = (*CSI)(nil)
 	_ backend.Modifier = (*CSI)(nil)
+	_ backend.Placer   = (*CSI)(nil)
 
 	_ backend.TopologyReporter      = (*CSI)(nil)
 	_ backend.ClassCapacityReporter = (*CSI)(nil)
@@ -62,8 +66,32 @@ func (d *CSI) Capabilities() backend.Capabilities { return d.of.Capabilities() }
 // Probe returns what SetProbe set.
 func (d *CSI) Probe(ctx context.Context) error { return d.of.Probe(ctx) }
 
-// Provision keeps the request, and returns a handle.
+// SetPlaces makes the driver know these places from now on. It makes a volume in one set of places only.
+func (d *CSI) SetPlaces(places ...map[string]string) {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	d.places = places
+}
+
+// Place returns the places of SetPlaces.
+func (d *CSI) Place(context.Context, backend.Request) (*backend.Placement, error) {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	if d.places == nil {
+		return nil, nil //nolint:nilnil // there is nothing to choose
+	}
+	return &backend.Placement{Requisite: d.places}, nil
+}
+
+// Provision keeps the request, and returns a handle. To find a volume again it needs the places of the
+// first call.
 func (d *CSI) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	d.of.mu.Lock()
+	kept, exists := d.of.volumes[request.ID]
+	d.of.mu.Unlock()
+	if exists && !reflect.DeepEqual(kept.Placement, request.Placement) {
+		return nil, backend.Conflict.Errorf("volume %s was made elsewhere", request.ID)
+	}
 	made, err := d.of.Provision(ctx, request)
 	if err != nil {
 		return nil, err

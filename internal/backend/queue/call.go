@@ -178,6 +178,9 @@ func parametersOf(request backend.Request) parameters {
 	if request.Attributes != nil {
 		p.class += fmt.Sprint(*request.Attributes)
 	}
+	if request.Placement != nil {
+		p.topologies += fmt.Sprint(*request.Placement)
+	}
 	if request.Node != nil {
 		p.node = request.Node.Name
 	}

@@ -12,6 +12,7 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -70,6 +71,14 @@ func Keys(node *storagev1.CSINode, driver string) (keys []string, registered boo
 	return nil, false
 }
 
+// Has reports whether a driver names places on any node.
+func Has(registered []storagev1.CSINode, driver string) bool {
+	return slices.ContainsFunc(registered, func(node storagev1.CSINode) bool {
+		keys, _ := Keys(&node, driver)
+		return len(keys) > 0
+	})
+}
+
 // Of are a node's labels with these keys; nil where one is missing.
 func Of(labels map[string]string, keys []string) Segments {
 	of := Segments{}
@@ -112,8 +121,7 @@ func times(of []Segments, label corev1.TopologySelectorLabelRequirement) []Segme
 	return product
 }
 
-// Topologies are segments as a driver gets them.
-func Topologies(all []Segments) []*csispec.Topology {
+func topologies(all []map[string]string) []*csispec.Topology {
 	var topologies []*csispec.Topology
 	for _, of := range all {
 		topologies = append(topologies, &csispec.Topology{Segments: of})
@@ -150,4 +158,50 @@ func Affinity(topologies []*csispec.Topology) *corev1.VolumeNodeAffinity {
 		}
 	}
 	return backend.AffinityTo(terms)
+}
+
+// OfNodes are the topologies of all nodes on which a driver is registered, sorted, and that of one node.
+func OfNodes(registered []storagev1.CSINode, labelsOf map[string]map[string]string, driver, one string) (all []Segments, ofNode Segments) {
+	known := map[string]bool{}
+	for i := range registered {
+		keys, is := Keys(&registered[i], driver)
+		of := Of(labelsOf[registered[i].Name], keys)
+		if one != "" && registered[i].Name == one && is {
+			ofNode = of
+		}
+		if name := labels.Set(of).String(); len(of) > 0 && !known[name] {
+			known[name] = true
+			all = append(all, of)
+		}
+	}
+	slices.SortFunc(all, Segments.Compare)
+	return all, ofNode
+}
+
+// Placed places a volume in these topologies. The first that is preferred is that of a node or, without
+// one, one that the volume's id chooses. It is nil where the node is in none of them.
+func Placed(id string, requisite []Segments, ofNode Segments) *backend.Placement {
+	if len(requisite) == 0 {
+		return &backend.Placement{} // no node has a topology: the driver chooses
+	}
+	placement := &backend.Placement{First: Chosen(id, requisite)}
+	if ofNode != nil {
+		placement.First = slices.IndexFunc(requisite, func(s Segments) bool { return s.Within(ofNode) })
+	}
+	if placement.First < 0 {
+		return nil
+	}
+	for _, of := range requisite {
+		placement.Requisite = append(placement.Requisite, of)
+	}
+	return placement
+}
+
+// Requirement is a placement as a driver gets it; nil where the driver chooses.
+func Requirement(placement backend.Placement) *csispec.TopologyRequirement {
+	all, first := placement.Requisite, placement.First
+	if first < 0 || first >= len(all) {
+		return nil
+	}
+	return &csispec.TopologyRequirement{Requisite: topologies(all), Preferred: topologies(slices.Concat(all[first:], all[:first]))}
 }
