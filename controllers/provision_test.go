@@ -110,7 +110,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
 			"claim default/other, which is to be copied, does not exist"),
 		Entry("when its class is of a driver that is not the backend's", Claim(InClass("mixed")),
-			Class("mixed", stowagev1alpha1.NFSDriver, map[string]string{"backend": "disks"}), "is served by local.stowage.dev"),
+			Class("mixed", stowagev1alpha1.NFSDriver, map[string]string{"backend": "disks"}), "is served by local.stowage.dev: use a class with that provisioner"),
 		Entry("when it selects volumes by label", Claim(InClass("good"), Selecting("disk", "ssd")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}), "selector"),
 	)

@@ -61,7 +61,7 @@ func TestParametersAreReadOrRefused(t *testing.T) {
 			map[string]string{"backend": "disks", "csi.storage.k8s.io/fstype": "xfs"}, backend.Parameters{Backend: "disks", FSType: "xfs"}, "",
 		},
 		"no backend":      {nil, backend.Parameters{}, `parameter "backend" is missing`},
-		"unknown":         {map[string]string{"backend": "disks", "bakend": "x"}, backend.Parameters{}, `unknown parameter "bakend"`},
+		"unknown":         {map[string]string{"backend": "disks", "bakend": "x"}, backend.Parameters{}, `unknown parameter "bakend": there are "backend" and "csi.storage.k8s.io/fstype". Create the class again without it`},
 		"no object name":  {map[string]string{"backend": "../etc"}, backend.Parameters{}, "is no name of a StorageBackend"},
 		"misspelt in two": {map[string]string{"a": "", "b": ""}, backend.Parameters{}, `unknown parameter "a"`},
 	} {

@@ -29,7 +29,7 @@ func ParseParameters(parameters map[string]string) (Parameters, error) {
 		case stowagev1alpha1.FSTypeParameter:
 			parsed.FSType = parameters[key]
 		default:
-			return Parameters{}, Invalid.Errorf("unknown parameter %q: there are %q and %q",
+			return Parameters{}, Invalid.Errorf("unknown parameter %q: there are %q and %q. Create the class again without it",
 				key, stowagev1alpha1.BackendParameter, stowagev1alpha1.FSTypeParameter)
 		}
 	}

@@ -56,8 +56,7 @@ func waitForNoExpander(claim *corev1.PersistentVolumeClaim, pv *corev1.Persisten
 	has := claim.Status.Capacity[corev1.ResourceStorage]
 	return &step.Wait{
 		Event: event.VolumeResizeFailed, Warning: true,
-		Message: fmt.Sprintf("no driver grows volume %s: create a larger claim and copy the data, and set the request of this one back to %s",
-			pv.Name, has.String()),
+		Message: fmt.Sprintf("no driver grows volume %s, which keeps %s: create a larger claim, and copy the data", pv.Name, has.String()),
 	}
 }
 

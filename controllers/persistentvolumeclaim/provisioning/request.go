@@ -61,7 +61,7 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	case object.Spec.CSI != nil && !scope.Class.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim):
 		return errDeletedClass(scope.Class)
 	case backend.DriverOf(object) != scope.Class.Provisioner:
-		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
+		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s: use a class with that provisioner",
 			scope.Class.Name, scope.Class.Provisioner, object.Name, backend.DriverOf(object))
 	case scope.Request.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.Request.Node):
 		return backend.WrongNode.Errorf("node %s is not within the allowedTopologies of StorageClass %s (%s): place the pod elsewhere, or use another class",

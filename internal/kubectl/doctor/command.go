@@ -45,7 +45,7 @@ func New(c *cluster.Cluster, version string) *cobra.Command {
 			if err := show(printer, r); err != nil || r.Failed == 0 {
 				return err
 			}
-			return fmt.Errorf("%d checks failed", r.Failed)
+			return fmt.Errorf("checks that failed: %d", r.Failed)
 		},
 	}
 	flags.AddTo(command)

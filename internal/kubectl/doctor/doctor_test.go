@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,23 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			}
 			t.Errorf("no check %s is %s and says %q: %+v", test.subject, test.result, test.says, report(o).Checks)
 		})
+	}
+}
+
+func TestDoctorGivesEachBackendThatIsNotReadyALine(t *testing.T) {
+	o := whole()
+	for len(o.backends) < 7 {
+		o.backends = append(o.backends, o.backends[0])
+		o.backends[len(o.backends)-1].Name, o.backends[len(o.backends)-1].Status.Conditions = fmt.Sprintf("b%d", len(o.backends)), nil
+	}
+	var says []string
+	for _, check := range report(o).Checks {
+		if check.Result == Failed {
+			says = append(says, check.Subject+": "+check.Says)
+		}
+	}
+	if got := strings.Join(says, "\n"); len(says) != 6 || !strings.Contains(got, "backends: b2 isn't Ready: ") || !strings.Contains(got, "backends: 1 more aren't Ready") {
+		t.Errorf("there are %d:\n%s", len(says), got)
 	}
 }
 

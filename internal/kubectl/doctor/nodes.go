@@ -73,9 +73,11 @@ func registered(o *objects) []Check {
 	}
 }
 
+// most is how many names, or backends with a problem, are listed.
+const most = 5
+
 // few are the first names, and how many more there are.
 func few(names []string) string {
-	const most = 5
 	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}
@@ -168,31 +170,39 @@ func clocks(o *objects) []Check {
 	}
 }
 
-// defaults checks the classes and backends that users meet first.
+// defaults checks the classes that users meet first.
 func defaults(o *objects) []Check {
-	var byDefault, notReady []string
+	var byDefault []string
 	for i := range o.classes {
 		if o.classes[i].Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
 			byDefault = append(byDefault, o.classes[i].Name)
-		}
-	}
-	for i := range o.backends {
-		if status, why := facts.Condition(o.backends[i].Status.Conditions, stowagev1alpha1.ReadyCondition); status != metav1.ConditionTrue {
-			notReady = append(notReady, o.backends[i].Name+" ("+why+")")
 		}
 	}
 	checks := []Check{{Subject: "default class", Result: OK, Says: few(append(byDefault, "(none)")[:max(1, len(byDefault))])}}
 	if len(byDefault) > 1 {
 		checks[0].Result, checks[0].Do = Warning, "leave one: with several, the newest is taken"
 	}
-	backends := Check{Subject: "backends", Result: OK, Says: fmt.Sprintf("all of %d are Ready", len(o.backends))}
-	switch {
-	case len(notReady) > 0:
-		backends.Result, backends.Says = Failed, "not Ready: "+few(notReady)
-	case len(o.backends) == 0:
-		backends.Result, backends.Says, backends.Do = Warning, "there is none", "create one, such as config/samples/local_backend.yaml"
+	return checks
+}
+
+// backends checks that all are Ready. Each that isn't has a line of its own: its message is long.
+func backends(o *objects) (checks []Check) {
+	for i := range o.backends {
+		if status, why := facts.Condition(o.backends[i].Status.Conditions, stowagev1alpha1.ReadyCondition); status != metav1.ConditionTrue {
+			checks = append(checks, Check{Subject: "backends", Result: Failed, Says: o.backends[i].Name + " isn't Ready: " + why})
+		}
 	}
-	return append(checks, backends)
+	switch {
+	case len(o.backends) == 0:
+		return []Check{{Subject: "backends", Result: Warning, Says: "there is none", Do: "create one, such as config/samples/local_backend.yaml"}}
+	case len(checks) == 0:
+		return []Check{{Subject: "backends", Result: OK, Says: fmt.Sprintf("all of %d are Ready", len(o.backends))}}
+	case len(checks) > most:
+		more := fmt.Sprintf("%d more aren't Ready", len(checks)-most)
+		return append(checks[:most], Check{Subject: "backends", Result: Failed, Says: more, Do: "kubectl stowage status has all of them"})
+	default:
+		return checks
+	}
 }
 
 // binders checks that exactly one program binds claims.

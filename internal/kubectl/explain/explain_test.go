@@ -145,6 +145,22 @@ func TestExplainNamesTheFirstProblem(t *testing.T) {
 			w.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "not enough free storage"}}
 			w.more = append(w.more, event("uid", "WaitForPodScheduled", "waiting for pod db"))
 		}, "First problem: Pod default/db: has no node: Unschedulable: not enough free storage\nWhat to do:    compare what its claims request"},
+		"the scheduler waits for the volume": {func(w *world) {
+			w.pending()
+			w.claim.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "node-1"}
+			w.more = append(w.more, event("uid", "Provisioning", "making the volume"))
+		}, "First problem: PersistentVolumeClaim default/data (volume data): is Pending: Provisioning: making the volume"},
+		"the scheduler chose a node": {func(w *world) {
+			w.pending()
+			w.claim.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "node-1"}
+		}, "waits for the scheduler, which chose node node-1 for its claim data"},
+		"the volume is there, and the pod not yet on its node": {func(w *world) {
+			w.pod.Status.Phase, w.pod.Spec.NodeName = corev1.PodPending, ""
+			w.claim.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "node-1"}
+		}, "First problem: Pod default/db: has no node, and no scheduler reported why\nWhat to do:    if that lasts, check that kube-scheduler runs"},
+		"no scheduler chose a node": {func(w *world) {
+			w.pod.Status.Phase, w.pod.Spec.NodeName = corev1.PodPending, ""
+		}, "First problem: Pod default/db: has no node, and no scheduler reported why\nWhat to do:    if that lasts, check that kube-scheduler runs"},
 		"the claim is impossible before there is a pod": {func(w *world) {
 			w.pending()
 			w.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
@@ -153,8 +169,12 @@ func TestExplainNamesTheFirstProblem(t *testing.T) {
 		"the volume is sick": {func(w *world) {
 			w.nodeVolume.Status.Conditions = append(isTrue("Provisioned", "Ready"), isFalse("Healthy", "IOError", "read error")...)
 		}, "isn't Healthy: IOError: read error"},
-		"the NodeVolume is gone": {func(w *world) { w.nodeVolume = nil }, "First problem: NodeVolume pvc-uid: doesn't exist"},
-		"the disk is missing":    {func(w *world) { w.nodeDisk.Status.Conditions = isFalse("Ready", "DiskMissing", "mount it") }, "First problem: NodeDisk fast-node-1: isn't Ready: DiskMissing: mount it"},
+		"the NodeVolume is gone":              {func(w *world) { w.nodeVolume = nil }, "First problem: NodeVolume pvc-uid: doesn't exist"},
+		"a volume made by hand is on no node": {func(w *world) { w.nodeVolume, w.pv.Spec.NodeAffinity = nil, nil }, "of a node that the volume object doesn't name in its nodeAffinity"},
+		"the volume can't grow": {func(w *world) {
+			w.nodeVolume.Status.Conditions = append(isTrue("Provisioned", "Ready"), isFalse("Granted", "Exhausted", "no room on the disk")...)
+		}, "isn't Granted: Exhausted: no room on the disk\nWhat to do:    make room, or lower the claim's request to any size above what it has"},
+		"the disk is missing": {func(w *world) { w.nodeDisk.Status.Conditions = isFalse("Ready", "DiskMissing", "mount it") }, "First problem: NodeDisk fast-node-1: isn't Ready: DiskMissing: mount it"},
 		"the audit found it lost": {func(w *world) {
 			w.backend.Status.Audit = &stowagev1alpha1.AuditStatus{LostVolumes: []string{"pvc-uid"}}
 		}, "the last audit found no storage for it"},
@@ -172,7 +192,7 @@ func TestExplainNamesTheFirstProblem(t *testing.T) {
 		}, "is Pending: ProvisioningFailed: quota"},
 		"the class is missing":      {func(w *world) { w.pending(); w.class = nil }, "First problem: StorageClass fast: doesn't exist"},
 		"there is no default class": {func(w *world) { w.pending(); w.claim.Spec.StorageClassName = nil }, "there is no default class"},
-		"a pending claim's backend": {func(w *world) { w.pending(); w.backend = nil }, "First problem: StorageBackend fast: doesn't exist"},
+		"a pending claim's backend": {func(w *world) { w.pending(); w.backend = nil }, "First problem: StorageBackend fast: doesn't exist\nWhat to do:    create the StorageBackend, or a claim with another class"},
 		"the volume is being made and fails": {func(w *world) {
 			nodeVolume := w.nodeVolume
 			w.pending()

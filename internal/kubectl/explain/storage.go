@@ -99,6 +99,9 @@ func backendLink(v *stored) Link {
 	case !v.backend.found():
 		link.State, link.Says = Wrong, "doesn't exist"
 		link.Do = "create the StorageBackend again with the same name and settings"
+		if !v.pv.found() {
+			link.Do = "create the StorageBackend, or a claim with another class"
+		}
 		return link
 	}
 	status := &v.backend.object.Status
@@ -138,8 +141,11 @@ func nodeVolumeLink(v *stored) Link {
 			return link
 		case c != nil && c.Status == metav1.ConditionFalse:
 			link.State, link.Says = Wrong, fmt.Sprintf("isn't %s: %s: %s", name, c.Reason, c.Message)
-			if c.Reason == stowagev1alpha1.ReasonPending {
+			switch {
+			case c.Reason == stowagev1alpha1.ReasonPending:
 				link.State = Waiting
+			case name == stowagev1alpha1.GrantedCondition:
+				link.Do = "make room, or lower the claim's request to any size above what it has"
 			}
 			return link
 		}
@@ -173,6 +179,13 @@ func nodeDiskLink(v *stored) Link {
 	return link
 }
 
+func onNode(pv *corev1.PersistentVolume) string {
+	if node := facts.Node(pv); node != "" {
+		return " on node " + node
+	}
+	return " of a node that the volume object doesn't name in its nodeAffinity"
+}
+
 // bytesLink says where the bytes are, as far as the volume object tells.
 func bytesLink(v *stored) Link {
 	pv, link := &v.pv.object, Link{Kind: "Bytes", State: OK}
@@ -182,7 +195,7 @@ func bytesLink(v *stored) Link {
 	}
 	switch {
 	case facts.Driver(pv) == stowagev1alpha1.LocalDriver:
-		link.Says = fmt.Sprintf("%s on node %s", attributes[stowagev1alpha1.PathAttribute], facts.Node(pv))
+		link.Says = attributes[stowagev1alpha1.PathAttribute] + onNode(pv)
 	case facts.Driver(pv) == stowagev1alpha1.NFSDriver:
 		link.Says = fmt.Sprintf("%s:%s", attributes[stowagev1alpha1.ServerAttribute], attributes[stowagev1alpha1.PathAttribute])
 	case facts.Driver(pv) == stowagev1alpha1.GCEDriver:
@@ -192,7 +205,7 @@ func bytesLink(v *stored) Link {
 	case pv.Spec.NFS != nil:
 		link.Says = pv.Spec.NFS.Server + ":" + pv.Spec.NFS.Path
 	case pv.Spec.Local != nil:
-		link.Says = pv.Spec.Local.Path + " on node " + facts.Node(pv)
+		link.Says = pv.Spec.Local.Path + onNode(pv)
 	case pv.Spec.HostPath != nil:
 		link.Says = pv.Spec.HostPath.Path + " of the pod's node"
 	default:

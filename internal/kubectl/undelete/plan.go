@@ -49,7 +49,7 @@ func refuse(pv *corev1.PersistentVolume) error {
 	case begun(pv):
 		return nil
 	case pv.Status.Phase == corev1.VolumeBound:
-		return fmt.Errorf("PersistentVolume %s is bound to claim %s: delete that claim first", pv.Name, facts.Claim(pv))
+		return errHeld(pv, facts.Claim(pv))
 	case pv.Status.Phase != corev1.VolumeReleased:
 		return fmt.Errorf("PersistentVolume %s is %s: only the data of a Released volume, whose claim is gone, can be given back", pv.Name, cmp.Or(pv.Status.Phase, corev1.VolumePending))
 	case policy == corev1.PersistentVolumeReclaimRecycle, policy == corev1.PersistentVolumeReclaimDelete && !facts.IsOurs(pv) && !volume.InUndeleteWindow(pv):
@@ -57,6 +57,14 @@ func refuse(pv *corev1.PersistentVolume) error {
 	default:
 		return nil
 	}
+}
+
+// errHeld refuses a volume that a claim has. The policy Retain comes first: with the policy Delete, the
+// data may go with the claim.
+func errHeld(pv *corev1.PersistentVolume, claim string) error {
+	return fmt.Errorf("PersistentVolume %[1]s belongs to claim %[2]s, which exists and has the data: nothing is to be given back. "+
+		"Before that claim is deleted, so that another can have the data, keep it: kubectl patch pv %[1]s --type=merge "+
+		`-p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'`, pv.Name, claim)
 }
 
 // begun reports whether an earlier run reserved the volume and didn't restore its policy.

@@ -128,7 +128,7 @@ func (u *undeletion) free(ctx context.Context, pv *corev1.PersistentVolume, targ
 	case ref.UID != "" && ref.UID != claim.UID || begun(pv) && key == target:
 		return nil
 	default:
-		return fmt.Errorf("PersistentVolume %s belongs to claim %s, which exists: delete that claim first", pv.Name, key)
+		return errHeld(pv, key.String())
 	}
 }
 

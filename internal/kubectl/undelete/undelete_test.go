@@ -192,7 +192,8 @@ func TestUndeleteRefusesWhatWouldLoseOrTakeData(t *testing.T) {
 		arguments string
 		want      string
 	}{
-		"a volume that has a claim":               {released(bound), Claim(), "v", "is bound to claim default/data"},
+		"a volume that has a claim":               {released(bound), Claim(), "v", "belongs to claim default/data, which exists and has the data: nothing is to be given back"},
+		"a volume to be taken from its claim":     {released(bound), Claim(), "v --to shop/mine", `-p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'`},
 		"a volume whose claim the cache lost":     {released(), Claim(ClaimUID("gone"), AskingFor("v")), "v", "belongs to claim default/data, which exists"},
 		"a volume that another undelete gave":     {released(begunFor), Claim(ClaimUID("held"), AskingFor("v")), "v --to shop/mine", "belongs to claim default/data, which exists"},
 		"a volume that is being deleted":          {released(terminating), nil, "v", `"persistentVolumeReclaimPolicy":"Retain"`},

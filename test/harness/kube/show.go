@@ -72,7 +72,9 @@ func (c *Cluster) Stay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nThe cluster stays until Ctrl-C. To look at it:\n\n  nsenter -t $(pgrep -o -f 'inside .*/%s') -m -n -p %s --kubeconfig %s get pods -A\n",
-		c.Folder.Name(), kubectl, c.Kubeconfig())
+	fmt.Printf("\nThe cluster stays until Ctrl-C. A shell in it, with kubectl and kubectl stowage:\n\n"+
+		"  nsenter -t $(pgrep -o -f 'inside .*/%s') -m -n -p env KUBECONFIG=%s PATH=%s:%s:$PATH bash\n\n"+
+		"Its StorageBackends have servers: kubectl get storagebackends. Its nodes have the image %s and those of IMAGES, and reach no registry.\n",
+		c.Folder.Name(), c.Kubeconfig(), filepath.Dir(kubectl), filepath.Join(apiserver.Repository(), "bin"), Busybox)
 	return c.Folder.AwaitEnd(ctx)
 }
