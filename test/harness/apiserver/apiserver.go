@@ -169,6 +169,7 @@ func environment(options Options) (*envtest.Environment, error) {
 	if options.Stock {
 		return env, configureStock(server, options)
 	}
+	withoutQueues(server)
 	return env, errors.Join(acceptTokens(server), record(server))
 }
 
@@ -184,10 +185,7 @@ func configure(server *envtest.APIServer, options Options) {
 	server.Configure().
 		Set("authorization-mode", "Node", "RBAC").
 		Set("enable-admission-plugins", "NodeRestriction").
-		Set("watch-cache", strconv.FormatBool(options.WatchCache)).
-		Set("enable-priority-and-fairness", "false").
-		Set("max-requests-inflight", "0").
-		Set("max-mutating-requests-inflight", "0")
+		Set("watch-cache", strconv.FormatBool(options.WatchCache))
 	server.Path, server.CertDir = leashed("kube-apiserver"), options.CertDir
 	server.Out, server.Err = options.Output, options.Output
 	if options.Rights {
@@ -196,6 +194,14 @@ func configure(server *envtest.APIServer, options Options) {
 	if options.Port != 0 {
 		server.SecureServing.Address, server.SecureServing.Port = cmp.Or(options.Address, "127.0.0.1"), strconv.Itoa(options.Port)
 	}
+}
+
+// withoutQueues has a server take each request at once: tests come alone, and queues take time.
+func withoutQueues(server *envtest.APIServer) {
+	server.Configure().
+		Set("enable-priority-and-fairness", "false").
+		Set("max-requests-inflight", "0").
+		Set("max-mutating-requests-inflight", "0")
 }
 
 // Binaries is the folder with etcd, kube-apiserver and kubectl.

@@ -43,7 +43,8 @@ func account(name string, groups ...string) rest.ImpersonationConfig {
 	}
 }
 
-// As returns a client configuration with an identity, of which requests are recorded.
+// As returns a client configuration with an identity, of which requests are recorded. Stock servers
+// don't know it.
 func (s *Server) As(identity rest.ImpersonationConfig) *rest.Config {
 	config := s.withToken(impersonator)
 	config.Impersonate = identity
