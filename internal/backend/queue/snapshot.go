@@ -13,50 +13,34 @@ func keyOfSnapshot(name string) key { return key{id: "snapshot " + name} }
 
 // CreateSnapshot makes a snapshot.
 func (s *served) CreateSnapshot(ctx context.Context, request backend.SnapshotRequest) (*backend.Snapshot, error) {
-	return submit[*backend.Snapshot](ctx, s, &call{
-		subject: subject{operation: createSnapshot, parameters: parameters{source: request.Volume, class: fmt.Sprint(request.Parameters)}},
-		key:     keyOfSnapshot(request.ID),
-		run: func(ctx context.Context) (any, error) {
-			snapshotter, err := s.snapshotter()
-			if err != nil {
-				return nil, err
-			}
-			return snapshotter.CreateSnapshot(ctx, request)
-		},
+	about := subject{operation: createSnapshot, parameters: parameters{source: request.Volume, class: fmt.Sprint(request.Parameters)}}
+	return onSnapshot[*backend.Snapshot](ctx, s, about, request.ID, func(ctx context.Context, snapshotter backend.Snapshotter) (any, error) {
+		return snapshotter.CreateSnapshot(ctx, request)
 	})
 }
 
 // DeleteSnapshot removes a snapshot.
 func (s *served) DeleteSnapshot(ctx context.Context, handle string) error {
-	_, err := submit[any](ctx, s, &call{
-		subject: subject{operation: deleteSnapshot},
-		key:     keyOfSnapshot(handle),
-		run: func(ctx context.Context) (any, error) {
-			snapshotter, err := s.snapshotter()
-			if err != nil {
-				return nil, err
-			}
-			return nil, snapshotter.DeleteSnapshot(ctx, handle)
-		},
+	_, err := onSnapshot[any](ctx, s, subject{operation: deleteSnapshot}, handle, func(ctx context.Context, snapshotter backend.Snapshotter) (any, error) {
+		return nil, snapshotter.DeleteSnapshot(ctx, handle)
 	})
 	return err
 }
 
 // FindSnapshot reads a snapshot.
 func (s *served) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
-	return submit[*backend.Snapshot](ctx, s, &call{
-		subject: subject{operation: findSnapshot},
-		key:     keyOfSnapshot(handle),
-		run: func(ctx context.Context) (any, error) {
-			snapshotter, err := s.snapshotter()
-			if err != nil {
-				return nil, err
-			}
-			return snapshotter.FindSnapshot(ctx, handle)
-		},
+	return onSnapshot[*backend.Snapshot](ctx, s, subject{operation: findSnapshot}, handle, func(ctx context.Context, snapshotter backend.Snapshotter) (any, error) {
+		return snapshotter.FindSnapshot(ctx, handle)
 	})
 }
 
-func (s *served) snapshotter() (backend.Snapshotter, error) {
-	return backend.SnapshotterOf(s.Backend, s.target.Metric)
+// onSnapshot submits a call about the snapshot with a name.
+func onSnapshot[T any](ctx context.Context, s *served, about subject, name string, run func(context.Context, backend.Snapshotter) (any, error)) (T, error) {
+	return submit[T](ctx, s, &call{subject: about, key: keyOfSnapshot(name), run: func(ctx context.Context) (any, error) {
+		snapshotter, err := backend.SnapshotterOf(s.Backend, s.target.Metric)
+		if err != nil {
+			return nil, err
+		}
+		return run(ctx, snapshotter)
+	}})
 }
