@@ -239,10 +239,14 @@ func (d *CSI) Modify(ctx context.Context, handle string, attributes backend.Attr
 	}
 	kept.Attributes = &attributes
 	d.of.volumes[id], d.modified = kept, append(d.modified, attributes)
-	if len(d.half) == 0 {
-		return nil
+	return d.nextHalf()
+}
+
+// nextHalf returns what HalfNext said. The caller holds the lock.
+func (d *CSI) nextHalf() (err error) {
+	if len(d.half) > 0 {
+		err, d.half = d.half[0], d.half[1:]
 	}
-	err, d.half = d.half[0], d.half[1:]
 	return err
 }
 

@@ -105,14 +105,10 @@ func (d *CSI) CreateSnapshot(ctx context.Context, request backend.SnapshotReques
 	return made, d.halfDone()
 }
 
-// halfDone returns what HalfNext said.
-func (d *CSI) halfDone() (err error) {
+func (d *CSI) halfDone() error {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()
-	if len(d.half) > 0 {
-		err, d.half = d.half[0], d.half[1:]
-	}
-	return err
+	return d.nextHalf()
 }
 
 // DeleteSnapshot drops a snapshot, or fails as HalfNext said.
