@@ -27,7 +27,7 @@ RUNS      ?= 1
 TARGET    ?= test
 # Which specs the targets `e2e` and `e2e-…` run: a regular expression of their names, and a
 # filter of Ginkgo's labels, such as 'volumes && !slow'; and whether the cluster of `make e2e`
-# stays after them; and whether its first overlay gets Google's CSI driver, too, which takes minutes
+# stays after them; and whether overlay default gets Google's CSI driver, too, which takes minutes
 # to build. STORIES is the earlier name of SPECS.
 SPECS     ?= $(STORIES)
 LABELS    ?=
