@@ -14,9 +14,10 @@ RUN_DIR ?= .stowage
 # after the other, each in a cluster of its own.
 OVERLAY  ?= default
 OVERLAYS ?= default standalone
-# What `make test` tests: everything, with what takes longest first, so that it doesn't end
-# alone. And further flags for go test.
-PACKAGES  ?= ./test/integration ./internal/nodemanager ./controllers ./...
+# What `make test` tests: everything, with what takes longest first, so that the end is short tests which keep all processors
+# busy. And further flags for go test.
+PACKAGES  ?= ./test/integration ./internal/nodemanager ./controllers ./cmd/node-agent ./internal/node/localdisk/volumeagent \
+	./test/config ./test/docs ./internal/nodemanager/volumes/csi ./...
 TESTFLAGS ?=
 # What `make test-race` tests: where goroutines share memory.
 RACE_PACKAGES ?= ./internal/backend/... ./internal/binder ./internal/sharedread ./internal/keyed ./internal/event ./internal/csi \
