@@ -40,6 +40,22 @@ verify_modules() {
   done
 }
 
+# What a go.mod requires, with the versions that its replacements have.
+requirements() {
+  awk '$2 == "=>" {version[$1] = $4} $1 ~ /[.]/ && $2 ~ /^v/ {version[$1] = version[$1] ? version[$1] : $2}
+    END {for (path in version) print path, version[path]}' "$1/go.mod" | sort
+}
+
+# A library that programs share is compiled once if each has the same version of it, and of what it imports itself.
+# Kubernetes' own programs keep the versions of their release.
+verify_shared() {
+  local module different
+  for module in hack/tools hack/gcedriver hack/sidecars test/chart; do
+    different=$(join <(requirements .) <(requirements "$module") | awk '$2 != $3 {print "  " $1 ": " $2 " and " $3}')
+    [[ -z $different ]] || complain "run 'go get' until go.mod and $module/go.mod have the same versions:"$'\n'"$different"
+  done
+}
+
 verify_measures() {
   go run -buildvcs=false ./hack/measures hack/measures/beyond.txt || complain "split what is beyond the measures"
 }
@@ -53,5 +69,6 @@ verify_format
 verify_measures
 verify_words
 verify_modules "$@"
+verify_shared
 ((failed == 0)) && echo "verify: generated files, formatting and modules are up to date, and measures and words hold"
 exit "$failed"
