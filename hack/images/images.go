@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ const (
 	certificateFile = "/etc/ssl/certs/ca-certificates.crt"
 	searchPath      = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	nonRoot         = "65532:65532"
+	busybox         = "/bin/busybox"
 
 	passwords = "root:x:0:0:root:/root:/sbin/nologin\n" +
 		"nobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n" +
@@ -84,22 +86,25 @@ func (s sources) nodeAgent(context.Context) (image, error) {
 }
 
 func (s sources) busybox(ctx context.Context) (image, error) {
-	const program = "/bin/busybox"
+	files, err := s.shellTools(ctx)
+	return image{files, v1.Config{Cmd: []string{"sh"}, Env: []string{searchPath}, WorkingDir: "/"}}, err
+}
+
+// shellTools is busybox, as each of its programs that none of the packages has.
+func (s sources) shellTools(ctx context.Context, packages ...string) (tree, error) {
 	files := userFiles()
-	if err := files.copy(s, program); err != nil {
-		return image{}, err
-	}
-	applets, err := exec.CommandContext(ctx, program, "--list").Output()
-	if err != nil {
-		return image{}, err
-	}
 	files.mergeFolders()
+	if err := errors.Join(files.copy(s, busybox), files.addPackages(s, packages...)); err != nil {
+		return nil, err
+	}
+	applets, err := exec.CommandContext(ctx, busybox, "--list").Output()
 	for _, applet := range strings.Fields(string(applets)) {
-		if applet != filepath.Base(program) {
+		_, inBin := files[place("/bin/"+applet)]
+		if _, inSbin := files[place("/sbin/"+applet)]; !inBin && !inSbin {
 			files.link("/bin/"+applet, "busybox")
 		}
 	}
-	return image{files, v1.Config{Cmd: []string{"sh"}, Env: []string{searchPath}, WorkingDir: "/"}}, nil
+	return files, err
 }
 
 func (s sources) pause(context.Context) (image, error) {

@@ -93,6 +93,30 @@ func TestALibraryThatIsNotThereIsAnError(t *testing.T) {
 }
 
 // machine has the packages that are installed here.
+func TestTheToolsOfUpstreamsTestsAreGNUs(t *testing.T) {
+	if _, err := os.Stat(busybox); err != nil {
+		t.Skipf("NOT RUN: Debian's package busybox-static isn't installed: %v", err)
+	}
+	made, err := machine.tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"/bin/dd", "/bin/stat", "/bin/bash", "/sbin/blockdev"} {
+		if file := made.files[place(program)]; !file.mode.IsRegular() || len(file.content) == 0 {
+			t.Errorf("%s is a link to %q", program, file.link)
+		}
+	}
+	if shell := made.files[place("/bin/sh")]; shell.link != "bash" {
+		t.Errorf("the shell is %q, which may lack words that the tests use", shell.link)
+	}
+	if _, hides := made.files[place("/bin/blockdev")]; hides {
+		t.Error("busybox has a blockdev beside that of the package")
+	}
+	if applet := made.files[place("/bin/vi")]; applet.link != "busybox" {
+		t.Errorf("vi is a link to %q", applet.link)
+	}
+}
+
 var machine = sources{root: "/", arch: runtime.GOARCH}
 
 func TestProgramsStartWithNothingButTheirImage(t *testing.T) {

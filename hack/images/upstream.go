@@ -79,14 +79,15 @@ func makeOne(ctx context.Context, from sources, maker func(sources, context.Cont
 }
 
 // tools is busybox with the programs that tests want from GNU: dd with flags, stat,
-// blockdev and the like. Its shell is dash: that of busybox prefers its own programs.
+// blockdev and the like. Its shell is bash: that of busybox prefers its own programs, and
+// dash lacks words that the tests use.
 func (s sources) tools(ctx context.Context) (image, error) {
 	made, err := s.busybox(ctx)
 	if err != nil {
 		return image{}, err
 	}
-	err = made.files.addPackages(s, "coreutils", "util-linux", "mount", "dash")
-	made.files.link("/bin/sh", "dash")
+	made.files, err = s.shellTools(ctx, "coreutils", "util-linux", "mount", "bash")
+	made.files.link("/bin/sh", "bash")
 	return made, err
 }
 
