@@ -19,6 +19,7 @@ import (
 var standIns = map[string]func(sources, context.Context) (image, error){
 	"agnhost":           sources.agnhost,
 	"busybox":           sources.tools,
+	"debian-base":       sources.tools,
 	"glibc-dns-testing": sources.tools,
 	"nginx":             sources.webServer,
 	"nfs":               sources.nfsServer,
