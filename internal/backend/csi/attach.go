@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 )
 
@@ -37,9 +38,9 @@ func (b *csiBackend) Attach(ctx context.Context, request backend.AttachRequest) 
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	answer, err := call(ctx, b.spec, controller.ControllerPublishVolume, published)
+	answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerPublishVolume, published)
 	if err != nil {
-		return backend.Attachment{}, b.spec.errorOf("ControllerPublishVolume", err, publishCodes)
+		return backend.Attachment{}, b.spec.driver.ErrorOf("ControllerPublishVolume", err, publishCodes)
 	}
 	if got := wire.Size(answer.GetPublishContext()); got > maxPublishContext {
 		return backend.Attachment{}, backend.InProgress.Errorf("driver %s answers ControllerPublishVolume with %d bytes, more than %d: the call is repeated",
@@ -99,11 +100,11 @@ func (b *csiBackend) Detach(ctx context.Context, id string, node backend.NodeIde
 	if err != nil {
 		return err
 	}
-	_, err = call(ctx, b.spec, controller.ControllerUnpublishVolume, &csispec.ControllerUnpublishVolumeRequest{
+	_, err = calling.Call(ctx, b.spec.driver, controller.ControllerUnpublishVolume, &csispec.ControllerUnpublishVolumeRequest{
 		VolumeId: id, NodeId: node.DriverID, Secrets: secrets,
 	})
 	if err != nil {
-		return b.spec.errorOf("ControllerUnpublishVolume", err, nil)
+		return b.spec.driver.ErrorOf("ControllerUnpublishVolume", err, nil)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 )
 
 // growthCodes are the codes of ControllerExpandVolume that mean something of their own: the volume
@@ -34,11 +35,11 @@ func (b *csiBackend) Expand(ctx context.Context, id string, capacity resource.Qu
 	if err != nil {
 		return backend.Expansion{}, err
 	}
-	answer, err := call(ctx, b.spec, controller.ControllerExpandVolume, &csispec.ControllerExpandVolumeRequest{
+	answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerExpandVolume, &csispec.ControllerExpandVolumeRequest{
 		VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: capacity.Value()}, Secrets: secrets,
 	})
 	if err != nil {
-		return backend.Expansion{}, b.spec.errorOf("ControllerExpandVolume", err, growthCodes)
+		return backend.Expansion{}, b.spec.driver.ErrorOf("ControllerExpandVolume", err, growthCodes)
 	}
 	has := *resource.NewQuantity(answer.GetCapacityBytes(), resource.BinarySI)
 	if has.Cmp(capacity) < 0 {
@@ -75,11 +76,11 @@ func (b *csiBackend) Modify(ctx context.Context, id string, attributes backend.A
 	if err != nil {
 		return backend.Unavailable.Errorf("%w", err)
 	}
-	_, err = call(ctx, b.spec, controller.ControllerModifyVolume, &csispec.ControllerModifyVolumeRequest{
+	_, err = calling.Call(ctx, b.spec.driver, controller.ControllerModifyVolume, &csispec.ControllerModifyVolumeRequest{
 		VolumeId: id, Secrets: secrets, MutableParameters: attributes.Parameters,
 	})
 	if err != nil {
-		return b.spec.errorOf("ControllerModifyVolume", err, modifyCodes)
+		return b.spec.driver.ErrorOf("ControllerModifyVolume", err, modifyCodes)
 	}
 	return nil
 }

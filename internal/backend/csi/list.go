@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
@@ -81,9 +82,9 @@ func (b *csiBackend) eachListed(
 ) (complete bool, err error) {
 	token := ""
 	for range maxPages {
-		page, err := call(ctx, b.spec, controller.ListVolumes, &csispec.ListVolumesRequest{MaxEntries: pageSize, StartingToken: token})
+		page, err := calling.Call(ctx, b.spec.driver, controller.ListVolumes, &csispec.ListVolumesRequest{MaxEntries: pageSize, StartingToken: token})
 		if err != nil {
-			return false, b.spec.unanswered("ListVolumes", err)
+			return false, b.spec.driver.Unanswered("ListVolumes", err)
 		}
 		for _, entry := range page.GetEntries() {
 			if !visit(entry) {
@@ -159,14 +160,14 @@ func (b *csiBackend) missing(ctx context.Context, controller csispec.ControllerC
 	}
 	missing := map[string]bool{}
 	for _, id := range firstOf(ids, unlisted) {
-		_, err := call(ctx, b.spec, controller.ControllerGetVolume, &csispec.ControllerGetVolumeRequest{VolumeId: id})
+		_, err := calling.Call(ctx, b.spec.driver, controller.ControllerGetVolume, &csispec.ControllerGetVolumeRequest{VolumeId: id})
 		switch {
 		case status.Code(err) == codes.NotFound:
 			missing[id] = true
 		case ctx.Err() != nil:
 			return missing, nil //nolint:nilerr // the time is over: the next audit asks for the rest
 		case err != nil:
-			return nil, b.spec.unanswered("ControllerGetVolume", err)
+			return nil, b.spec.driver.Unanswered("ControllerGetVolume", err)
 		}
 	}
 	return missing, nil
@@ -179,9 +180,9 @@ func (b *csiBackend) listHealth(ctx context.Context, controller csispec.Controll
 		found[id] = ""
 	}
 	for range maxPages {
-		page, err := call(ctx, b.spec, controller.ControllerListVolumeHealth, &csispec.ControllerListVolumeHealthRequest{MaxEntries: pageSize, StartingToken: token})
+		page, err := calling.Call(ctx, b.spec.driver, controller.ControllerListVolumeHealth, &csispec.ControllerListVolumeHealthRequest{MaxEntries: pageSize, StartingToken: token})
 		if err != nil {
-			return nil, b.spec.unanswered("ControllerListVolumeHealth", err)
+			return nil, b.spec.driver.Unanswered("ControllerListVolumeHealth", err)
 		}
 		for _, health := range page.GetEntries() {
 			if _, asked := found[health.GetVolumeId()]; asked {
@@ -199,14 +200,14 @@ func (b *csiBackend) listHealth(ctx context.Context, controller csispec.Controll
 func (b *csiBackend) getHealth(ctx context.Context, controller csispec.ControllerClient, ids []string) (map[string]string, error) {
 	found := map[string]string{}
 	for _, id := range ids[:min(maxGets, len(ids))] {
-		answer, err := call(ctx, b.spec, controller.ControllerGetVolumeHealth, &csispec.ControllerGetVolumeHealthRequest{VolumeId: id})
+		answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerGetVolumeHealth, &csispec.ControllerGetVolumeHealthRequest{VolumeId: id})
 		switch {
 		case err == nil:
 			found[id] = healthText(answer.GetVolumeHealth())
 		case ctx.Err() != nil:
 			return found, nil //nolint:nilerr // the time is over: the next audit asks for the rest
 		case status.Code(err) != codes.NotFound:
-			return nil, b.spec.unanswered("ControllerGetVolumeHealth", err)
+			return nil, b.spec.driver.Unanswered("ControllerGetVolumeHealth", err)
 		}
 	}
 	return found, nil
@@ -222,7 +223,7 @@ func healthText(health *csispec.VolumeHealth) string {
 		all = append(all, strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s (%.100s): %.400s", problem.GetStatus(), problem.GetReason(), problem.GetMessage())), ":"))
 	}
 	slices.Sort(all)
-	return message.Cut(strings.Join(all, "; "), maxMessage)
+	return message.Cut(strings.Join(all, "; "), calling.MaxMessage)
 }
 
 func setOf(ids []string) map[string]bool {
