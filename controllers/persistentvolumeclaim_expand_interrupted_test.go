@@ -124,8 +124,8 @@ type mumbling struct {
 	answered bool
 }
 
-func (m *mumbling) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	expanded, err := m.Backend.Expand(ctx, id, capacity)
+func (m *mumbling) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	expanded, err := m.Backend.Expand(ctx, request)
 	if !m.answered {
 		m.answered = true
 		return backend.Expansion{}, errors.New("connection lost")
@@ -136,14 +136,14 @@ func (m *mumbling) Expand(ctx context.Context, id string, capacity resource.Quan
 // rounding grows every volume to 2Gi.
 type rounding struct{ *fake.Backend }
 
-func (r rounding) Expand(ctx context.Context, id string, _ resource.Quantity) (backend.Expansion, error) {
-	return r.Backend.Expand(ctx, id, resource.MustParse("2Gi"))
+func (r rounding) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	return r.Backend.Expand(ctx, backend.ExpandRequest{ID: request.ID, Capacity: resource.MustParse("2Gi")})
 }
 
 // idle does nothing, and says so.
 type idle struct{ *fake.Backend }
 
-func (idle) Expand(context.Context, string, resource.Quantity) (backend.Expansion, error) {
+func (idle) Expand(context.Context, backend.ExpandRequest) (backend.Expansion, error) {
 	return backend.Expansion{Capacity: resource.MustParse("1Gi")}, nil
 }
 

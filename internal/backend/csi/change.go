@@ -20,14 +20,14 @@ var growthCodes = map[codes.Code]backend.ErrorKind{
 
 // Expand grows a volume with ControllerExpandVolume. Of a driver whose volumes grow on their node
 // alone, the node does all.
-func (b *csiBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+func (b *csiBackend) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
 	controller, can, err := b.driver(ctx)
 	if err != nil {
 		return backend.Expansion{}, err
 	}
 	if !can.has(csispec.ControllerServiceCapability_RPC_EXPAND_VOLUME) {
 		if can.grows {
-			return backend.Expansion{Capacity: capacity, OnNode: true}, nil
+			return backend.Expansion{Capacity: request.Capacity, OnNode: true}, nil
 		}
 		return backend.Expansion{}, backend.Invalid.Errorf("volumes of driver %s can't grow: create a larger claim and copy the data", b.spec.Driver)
 	}
@@ -36,15 +36,15 @@ func (b *csiBackend) Expand(ctx context.Context, id string, capacity resource.Qu
 		return backend.Expansion{}, err
 	}
 	answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerExpandVolume, &csispec.ControllerExpandVolumeRequest{
-		VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: capacity.Value()}, Secrets: secrets,
+		VolumeId: request.ID, CapacityRange: &csispec.CapacityRange{RequiredBytes: request.Capacity.Value()}, Secrets: secrets,
 	})
 	if err != nil {
 		return backend.Expansion{}, b.spec.driver.ErrorOf("ControllerExpandVolume", err, growthCodes)
 	}
 	has := *resource.NewQuantity(answer.GetCapacityBytes(), resource.BinarySI)
-	if has.Cmp(capacity) < 0 {
+	if has.Cmp(request.Capacity) < 0 {
 		return backend.Expansion{}, backend.InProgress.Errorf("driver %s says that the volume has %s, less than the %s that were requested: the call is repeated",
-			b.spec.Driver, has.String(), capacity.String())
+			b.spec.Driver, has.String(), request.Capacity.String())
 	}
 	return backend.Expansion{Capacity: has, OnNode: answer.GetNodeExpansionRequired()}, nil
 }
