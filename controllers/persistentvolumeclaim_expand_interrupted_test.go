@@ -65,6 +65,17 @@ var _ = Describe("The growth of a claim", func() {
 		expectExpanded(w, claim, "2Gi")
 	})
 
+	It("is grown by a backend that knows how it is used", func() {
+		w := newWorldIn(newMemory())
+		claim := w.boundClaim()
+		asked := &noting{Backend: w.storage}
+		w.serve(byName{"disks": asked})
+
+		w.requestSize(claim, "2Gi")
+
+		Expect(asked.volume).To(HaveField("Name", claim.Spec.VolumeName))
+	})
+
 	It("is not reported as done while the storage has less", func() {
 		w := newWorldIn(newMemory())
 		claim := w.boundClaim()
@@ -138,6 +149,17 @@ type rounding struct{ *fake.Backend }
 
 func (r rounding) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
 	return r.Backend.Expand(ctx, backend.ExpandRequest{ID: request.ID, Capacity: resource.MustParse("2Gi")})
+}
+
+// noting remembers the volume object of a request.
+type noting struct {
+	*fake.Backend
+	volume *corev1.PersistentVolume
+}
+
+func (n *noting) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	n.volume = request.Volume
+	return n.Backend.Expand(ctx, request)
 }
 
 // idle does nothing, and says so.

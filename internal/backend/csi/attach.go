@@ -59,15 +59,23 @@ func (b *csiBackend) publication(ctx context.Context, request backend.AttachRequ
 	if err != nil {
 		return nil, err
 	}
-	mode, err := publishMode(request.Volume, can)
+	capability, err := capabilityOf(request.Volume, can)
 	if err != nil {
 		return nil, err
 	}
 	return &csispec.ControllerPublishVolumeRequest{
 		VolumeId: request.ID, NodeId: request.Node.DriverID, Readonly: request.ReadOnly,
-		VolumeCapability: wire.Capability(mode, ptr.Deref(request.Volume.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), of.FSType, request.Volume.Spec.MountOptions),
-		VolumeContext:    of.VolumeAttributes, Secrets: secrets,
+		VolumeCapability: capability, VolumeContext: of.VolumeAttributes, Secrets: secrets,
 	}, nil
+}
+
+// capabilityOf is how a volume is used.
+func capabilityOf(pv *corev1.PersistentVolume, can abilities) (*csispec.VolumeCapability, error) {
+	mode, err := publishMode(pv, can)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Capability(mode, ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), pv.Spec.CSI.FSType, pv.Spec.MountOptions), nil
 }
 
 // publishMode is the one access mode that stands for all of a volume.

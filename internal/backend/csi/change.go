@@ -35,9 +35,14 @@ func (b *csiBackend) Expand(ctx context.Context, request backend.ExpandRequest) 
 	if err != nil {
 		return backend.Expansion{}, err
 	}
-	answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerExpandVolume, &csispec.ControllerExpandVolumeRequest{
+	expansion := &csispec.ControllerExpandVolumeRequest{
 		VolumeId: request.ID, CapacityRange: &csispec.CapacityRange{RequiredBytes: request.Capacity.Value()}, Secrets: secrets,
-	})
+	}
+	if request.Volume != nil {
+		// It is optional: a volume grows, too, of whose access modes CSI has no name for all.
+		expansion.VolumeCapability, _ = capabilityOf(request.Volume, can)
+	}
+	answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerExpandVolume, expansion)
 	if err != nil {
 		return backend.Expansion{}, b.spec.driver.ErrorOf("ControllerExpandVolume", err, growthCodes)
 	}
