@@ -377,10 +377,11 @@ release: bin/kustomize ## Write all that a release has into dist, such as VERSIO
 		git log --no-merges --format='- %s (%h)' $${last:+$$last..} | sort; } >dist/CHANGELOG.md
 	@cd dist; sha256sum -- * >checksums.txt
 
+# The image of debian-base is that of the pods with which kube-controller-manager recycles volumes.
 .PHONY: upstream-images
 upstream-images: image-archives upstream-programs ## Write bin/images/upstream.tar: stand-ins for the images that Kubernetes' own end-to-end tests ask for.
 	@cp $(K8S_BIN)/agnhost bin/images/programs/
-	@$(K8S_BIN)/e2e.test --list-images | sort >bin/images/upstream.txt
+	@{ $(K8S_BIN)/e2e.test --list-images; grep -oh 'registry.k8s.io/[a-z-]*/debian-base:[a-z0-9.-]*' "$$(go -C hack/controlplane list -m -f '{{.Dir}}' k8s.io/kubernetes)/pkg/volume/plugins.go"; } | sort >bin/images/upstream.txt
 	@bin/images/archive -for bin/images/upstream.txt
 
 ##@ Tools

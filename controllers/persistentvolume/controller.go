@@ -42,6 +42,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	pv := &corev1.PersistentVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, pv); err != nil {
 		r.recorded.Forget(request.NamespacedName)
+		r.unusable.Forget(request.NamespacedName)
 		if client.IgnoreNotFound(err) != nil || r.scope == reconciler.ClassesScope {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
@@ -63,10 +64,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // phases and protection.
 func (r *Reconciler) steps() []volumeStep {
 	if r.scope == reconciler.ClassesScope {
-		return []volumeStep{r.reclaimer.EnsureReclaimable, r.reclaimer.RemoveAttachFinalizer, r.reclaimer.Reclaim}
+		return []volumeStep{r.reportUnusable, r.reclaimer.EnsureReclaimable, r.reclaimer.RemoveAttachFinalizer, r.reclaimer.Reclaim}
 	}
 	return []volumeStep{
-		r.recycler.EnsureNotRecycling, r.reclaimer.EnsureProtected, r.ensureMigrated, r.reclaimer.EnsureReclaimable, r.ensurePhase,
+		r.recycler.EnsureNotRecycling, r.reclaimer.EnsureProtected, r.ensureMigrated, r.reportUnusable, r.reclaimer.EnsureReclaimable, r.ensurePhase,
 		r.reclaimer.RemoveProtection, r.reclaimer.RemoveAttachFinalizer, r.reclaimer.Reclaim,
 	}
 }

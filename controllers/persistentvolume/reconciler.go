@@ -2,6 +2,7 @@ package persistentvolume
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -25,6 +26,9 @@ type Reconciler struct {
 	index    *binder.Index
 	waking   wake.Source
 	recorded event.Last
+	events   events.EventRecorder
+	// unusable has the last event of each volume that pods can't use as it is.
+	unusable event.Last
 
 	recycler  *recycle.Recycler
 	reclaimer *reclaim.Reclaimer
@@ -32,7 +36,7 @@ type Reconciler struct {
 
 // New makes the reconciler. It shares the index with the reconciler of claims.
 func New(deps reconciler.Dependencies, index *binder.Index) *Reconciler {
-	r := &Reconciler{client: deps.Client, live: deps.Live, scope: deps.Scope, storage: deps.Storage, index: index}
+	r := &Reconciler{client: deps.Client, live: deps.Live, scope: deps.Scope, storage: deps.Storage, index: index, events: deps.Events}
 	r.recycler = recycle.New(deps, r.waking.Add, &r.recorded)
 	r.reclaimer = reclaim.New(deps, r.openFor, r.recycler, &r.recorded)
 	return r

@@ -101,7 +101,7 @@ func TestTheToolsOfUpstreamsTestsAreGNUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{"/bin/dd", "/bin/stat", "/bin/bash", "/sbin/blockdev"} {
+	for _, program := range []string{"/bin/dd", "/bin/stat", "/bin/find", "/bin/bash", "/sbin/blockdev"} {
 		if file := made.files[place(program)]; !file.mode.IsRegular() || len(file.content) == 0 {
 			t.Errorf("%s is a link to %q", program, file.link)
 		}

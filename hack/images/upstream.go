@@ -19,6 +19,7 @@ import (
 var standIns = map[string]func(sources, context.Context) (image, error){
 	"agnhost":           sources.agnhost,
 	"busybox":           sources.tools,
+	"debian-base":       sources.tools,
 	"glibc-dns-testing": sources.tools,
 	"nginx":             sources.webServer,
 	"nfs":               sources.nfsServer,
@@ -86,7 +87,7 @@ func (s sources) tools(ctx context.Context) (image, error) {
 	if err != nil {
 		return image{}, err
 	}
-	made.files, err = s.shellTools(ctx, "coreutils", "util-linux", "mount", "bash")
+	made.files, err = s.shellTools(ctx, "coreutils", "findutils", "util-linux", "mount", "bash")
 	made.files.link("/bin/sh", "bash")
 	return made, err
 }

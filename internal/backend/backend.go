@@ -205,21 +205,29 @@ func (r Request) CheckClaim(form *regexp.Regexp) error {
 // Check returns an error of kind Invalid, in words for the claim's owner, where a request exceeds
 // these capabilities.
 func (c Capabilities) Check(request Request) error {
-	for _, mode := range request.AccessModes {
-		if !slices.Contains(c.AccessModes, mode) {
-			return Invalid.Errorf("access mode %s is not supported here: ask for one of %v", mode, c.AccessModes)
-		}
+	if err := c.CheckUse(request.AccessModes, request.VolumeMode); err != nil {
+		return err
 	}
 	if err := checkCapacity(request.Capacity); err != nil {
 		return err
-	}
-	if !slices.Contains(c.VolumeModes, request.VolumeMode) {
-		return Invalid.Errorf("volumeMode %s is not supported here: ask for %v", request.VolumeMode, c.VolumeModes)
 	}
 	if request.FSType != "" && !slices.Contains(c.FSTypes, request.FSType) {
 		return c.refuseFSType(request.FSType)
 	}
 	return c.checkSource(request.Source)
+}
+
+// CheckUse returns an error of kind Invalid where no volume here can be used in one of these ways.
+func (c Capabilities) CheckUse(accessModes []corev1.PersistentVolumeAccessMode, volumeMode corev1.PersistentVolumeMode) error {
+	for _, mode := range accessModes {
+		if !slices.Contains(c.AccessModes, mode) {
+			return Invalid.Errorf("access mode %s is not supported here: ask for one of %v", mode, c.AccessModes)
+		}
+	}
+	if !slices.Contains(c.VolumeModes, volumeMode) {
+		return Invalid.Errorf("volumeMode %s is not supported here: ask for %v", volumeMode, c.VolumeModes)
+	}
+	return nil
 }
 
 func (c Capabilities) checkSource(source *Source) error {

@@ -71,6 +71,9 @@ const (
 
 // Reasons of events about volumes and their storage.
 const (
+	// VolumeUnusable: the PersistentVolume, which a person made, has an access mode or a volumeMode
+	// that no volume of its backend can have.
+	VolumeUnusable = "VolumeUnusable"
 	// VolumeDelete: the removal of the storage goes on, or waits.
 	VolumeDelete = "VolumeDelete"
 	// VolumeDeleted: the backend holds no storage of the volume any more.

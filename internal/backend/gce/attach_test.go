@@ -160,7 +160,7 @@ func TestAnAttachThatANodeCanNotHaveIsRefused(t *testing.T) {
 		"a node of half a name":        {backend.NodeIdentity{Name: "node-1", ProviderID: "gce://demo/node-1"}, id, backend.WrongNode, "gce://PROJECT/ZONE/NAME"},
 		"a node of another project":    {backend.NodeIdentity{Name: "n", ProviderID: "gce://other/europe-west3-a/n"}, id, backend.WrongNode, "is an instance of project other"},
 		"a node of another zone":       {nodeAt(zoneB, "node-b"), id, backend.WrongNode, "is in zone europe-west3-a, and node node-b in zone europe-west3-b"},
-		"a node without an instance":   {node("node-9"), id, backend.WrongNode, "there is no gce://demo/europe-west3-a/node-9 any more"},
+		"a node without an instance":   {node("node-9"), id, backend.WrongNode, "node node-9 has no instance: there is no gce://demo/europe-west3-a/node-9"},
 		"a volume that was never":      {node("node-1"), "pvc-9", backend.NotFound, "has no disk pvc-9"},
 		"a volume of no id we made":    {node("node-1"), "boot", backend.Conflict, "no id of a volume"},
 		"a node of a zone we know not": {nodeAt("mars-a", "node-1"), id, backend.Invalid, "node-1"},

@@ -109,15 +109,15 @@ func exhausted(capacity resource.Quantity, candidates []candidate) error {
 	}
 	slices.Sort(nodes)
 	return backend.Exhausted.Errorf("none of %d nodes has room for %s (%s): delete claims, or add a node or a disk; "+
-		"kubectl get nodedisks shows what each has", len(candidates), capacity.String(), joinFirst(nodes))
+		"kubectl get nodedisks shows what each has", len(candidates), capacity.String(), joinFirst(nodes, "; "))
 }
 
 // joinFirst joins the first few of what may be thousands, and counts the rest.
-func joinFirst(all []string) string {
+func joinFirst(all []string, separator string) string {
 	if len(all) <= maxNamed {
-		return strings.Join(all, "; ")
+		return strings.Join(all, separator)
 	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(all[:maxNamed], "; "), len(all)-maxNamed)
+	return fmt.Sprintf("%s%sand %d more", strings.Join(all[:maxNamed], separator), separator, len(all)-maxNamed)
 }
 
 func bytes(quantity *resource.Quantity) int64 {

@@ -2,10 +2,12 @@ package local_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -104,6 +106,27 @@ func TestABackendSaysWhichOfItsNodesCannotMakeVolumes(t *testing.T) {
 	if node := cluster.volume(t, "1").Spec.NodeName; !errors.Is(err, backend.InProgress) || node != "node-2" {
 		t.Errorf("it was requested on %s: %v", node, err)
 	}
+}
+
+func TestAProblemThatNodesShareIsSaidOnce(t *testing.T) {
+	var nodes []client.Object
+	for number := range 7 {
+		nodes = append(nodes, Node(fmt.Sprintf("node-%d", number)))
+	}
+	cluster := newCluster(t, nodes...)
+	disks := cluster.openBare(t, LocalBackend("disks"))
+	for number := range 7 {
+		broken := cluster.disk(t, "disks", fmt.Sprintf("node-%d", number), "100Gi", "10Gi")
+		broken.Status.Conditions[0].Status, broken.Status.Conditions[0].Message = metav1.ConditionFalse, "mount the disk"
+		if number == 3 {
+			broken.Status.Conditions[0].Message = "mkfs.xfs is missing"
+		}
+		if err := cluster.Update(t.Context(), broken); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectError(t, disks.(backend.Prober).Probe(t.Context()), backend.Unavailable,
+		"7 of 7 nodes can't make volumes: nodes node-0, node-1, node-2, node-4, node-5, and 1 more: mount the disk; node node-3: mkfs.xfs is missing")
 }
 
 func TestABackendHasWhatItsDisksHave(t *testing.T) {

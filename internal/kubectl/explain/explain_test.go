@@ -178,6 +178,9 @@ func TestExplainNamesTheFirstProblem(t *testing.T) {
 		"the audit found it lost": {func(w *world) {
 			w.backend.Status.Audit = &stowagev1alpha1.AuditStatus{LostVolumes: []string{"pvc-uid"}}
 		}, "the last audit found no storage for it"},
+		"the volume object promises too much": {func(w *world) {
+			w.more = append(w.more, event("uid", "VolumeUnusable", "volumeMode Block is not supported here"))
+		}, "First problem: PersistentVolume pvc-uid: VolumeUnusable: volumeMode Block is not supported here\nWhat to do:    change spec.accessModes"},
 		"another claim of the name": {func(w *world) { w.claim.UID = "new"; w.claim.Status.Phase = corev1.ClaimLost }, "is Lost: volume pvc-uid is gone or belongs to another claim"},
 		"the claim grows": {func(w *world) {
 			w.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: "FileSystemResizePending", Status: "True"}}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/kubectl/cluster"
 	"github.com/stowage-dev/stowage/internal/kubectl/facts"
 )
@@ -56,6 +57,9 @@ func pvLink(v *stored) Link {
 	case isLost(v):
 		link.State, link.Says = Wrong, "the last audit found no storage for it"
 		link.Do = "check the storage itself; kubectl stowage audit has the time of the audit"
+	case pv.DeletionTimestamp.IsZero() && facts.Newest(v.events, true, event.VolumeUnusable) != "":
+		link.State, link.Says = Wrong, facts.Newest(v.events, true, event.VolumeUnusable)
+		link.Do = "change spec.accessModes; for another volumeMode, create the PersistentVolume again, with policy Retain"
 	case pv.Status.Phase == corev1.VolumeFailed:
 		link.State, link.Says = Wrong, "Failed: "+pv.Status.Message
 	case !pv.DeletionTimestamp.IsZero():

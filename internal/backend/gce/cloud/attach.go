@@ -19,7 +19,7 @@ func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.N
 	case err != nil:
 		return err
 	case on == nil:
-		return backend.WrongNode.Errorf("node %s has no instance: there is no %s any more", node.Name, at.ProviderID())
+		return backend.WrongNode.Errorf("node %s has no instance: there is no %s", node.Name, at.ProviderID())
 	}
 	isAttached, err := c.checkAttached(ctx, found, on, as)
 	if err == nil && !isAttached {
