@@ -2,7 +2,6 @@ package csi
 
 import (
 	"context"
-	"slices"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -71,26 +70,11 @@ func (b *csiBackend) publication(ctx context.Context, request backend.AttachRequ
 
 // capabilityOf is how a volume is used.
 func capabilityOf(pv *corev1.PersistentVolume, can abilities) (*csispec.VolumeCapability, error) {
-	mode, err := publishMode(pv, can)
+	mode, err := wire.PublishMode(pv, can.distinguishes())
 	if err != nil {
 		return nil, err
 	}
 	return wire.Capability(mode, ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), pv.Spec.CSI.FSType, pv.Spec.MountOptions), nil
-}
-
-// publishMode is the one access mode that stands for all of a volume.
-func publishMode(pv *corev1.PersistentVolume, can abilities) (csispec.VolumeCapability_AccessMode_Mode, error) {
-	has := func(mode corev1.PersistentVolumeAccessMode) bool { return slices.Contains(pv.Spec.AccessModes, mode) }
-	switch {
-	case has(corev1.ReadWriteMany):
-		return accessMode(corev1.ReadWriteMany, can), nil
-	case has(corev1.ReadOnlyMany) && (has(corev1.ReadWriteOnce) || has(corev1.ReadWriteOncePod)):
-		return 0, backend.Invalid.Errorf("volume %s has ReadOnlyMany and a mode that writes: CSI has no name for both, so remove one", pv.Name)
-	case len(pv.Spec.AccessModes) == 0:
-		return 0, backend.Invalid.Errorf("volume %s has no access mode", pv.Name)
-	default:
-		return accessMode(pv.Spec.AccessModes[0], can), nil
-	}
 }
 
 // Detach detaches a volume with ControllerUnpublishVolume. An attachment has the driver's id of its

@@ -23,6 +23,11 @@ func (a abilities) has(ability csispec.ControllerServiceCapability_RPC_Type) boo
 	return slices.Contains(a.controller, ability)
 }
 
+// distinguishes reports whether the driver has names for one writer of a node and for several.
+func (a abilities) distinguishes() bool {
+	return a.has(csispec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER)
+}
+
 // abilities asks the driver for its name and its abilities, once for each connection: no call is made
 // to a driver with another name.
 func (c *connection) abilities(ctx context.Context, spec settings) (abilities, error) {

@@ -2,9 +2,7 @@ package csi
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
+	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
@@ -21,8 +20,8 @@ const (
 	maxPages = 200
 	// maxPublished is how many nodes may have a volume: those of the largest cluster.
 	maxPublished = 5000
-	// maxGets bounds the calls about one volume each in one audit, and maxProblems those of a volume.
-	maxGets, maxProblems = 1000, 10
+	// maxGets bounds the calls about one volume each in one audit.
+	maxGets = 1000
 )
 
 // IsAttached reads which nodes have a volume, of a driver that lists them. Of all others the answer is
@@ -186,7 +185,7 @@ func (b *csiBackend) listHealth(ctx context.Context, controller csispec.Controll
 		}
 		for _, health := range page.GetEntries() {
 			if _, asked := found[health.GetVolumeId()]; asked {
-				found[health.GetVolumeId()] = healthText(health)
+				found[health.GetVolumeId()] = message.Cut(wire.HealthText(health), calling.MaxMessage)
 			}
 		}
 		if token = page.GetNextToken(); token == "" {
@@ -203,7 +202,7 @@ func (b *csiBackend) getHealth(ctx context.Context, controller csispec.Controlle
 		answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerGetVolumeHealth, &csispec.ControllerGetVolumeHealthRequest{VolumeId: id})
 		switch {
 		case err == nil:
-			found[id] = healthText(answer.GetVolumeHealth())
+			found[id] = message.Cut(wire.HealthText(answer.GetVolumeHealth()), calling.MaxMessage)
 		case ctx.Err() != nil:
 			return found, nil //nolint:nilerr // the time is over: the next audit asks for the rest
 		case status.Code(err) != codes.NotFound:
@@ -211,19 +210,6 @@ func (b *csiBackend) getHealth(ctx context.Context, controller csispec.Controlle
 		}
 	}
 	return found, nil
-}
-
-// healthText says what is wrong with a volume: "" for nothing.
-func healthText(health *csispec.VolumeHealth) string {
-	var all []string
-	for _, problem := range health.GetHealthStatuses() {
-		if len(all) == maxProblems {
-			break
-		}
-		all = append(all, strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s (%.100s): %.400s", problem.GetStatus(), problem.GetReason(), problem.GetMessage())), ":"))
-	}
-	slices.Sort(all)
-	return message.Cut(strings.Join(all, "; "), calling.MaxMessage)
 }
 
 func setOf(ids []string) map[string]bool {
