@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 
-
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
