@@ -70,8 +70,10 @@ func TestAnAnswerIsAboutWhatTheVolumeObjectSaysNow(t *testing.T) {
 		t.Error("a write that changes nothing of it makes it another")
 	}
 	for name, change := range map[string]func(*corev1.PersistentVolume){
-		"its object":         func(pv *corev1.PersistentVolume) { pv.UID = "2" },
-		"its modes":          func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} },
+		"its object": func(pv *corev1.PersistentVolume) { pv.UID = "2" },
+		"its modes": func(pv *corev1.PersistentVolume) {
+			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		},
 		"its volume mode":    func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
 		"its mount options":  func(pv *corev1.PersistentVolume) { pv.Spec.MountOptions = []string{"ro"} },
 		"an attribute of it": func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeAttributes["a"] = "3" },
