@@ -12,8 +12,14 @@ import (
 // runs at a time, and it gets its slot in turn, as one namespace: a thousand objects delay no claim.
 const validationCalls = "validation/"
 
-// Validate asks about a volume object.
+// Validate asks about a volume object. Its caller has other work for the volume, and doesn't wait: the
+// answer wakes it.
 func (s *served) Validate(ctx context.Context, volume *corev1.PersistentVolume) error {
+	if !s.direct {
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = over
+	}
 	_, err := submit[any](ctx, s, &call{
 		subject:   subject{operation: validate, parameters: parameters{class: backend.PromiseOf(volume)}},
 		key:       key{id: validationCalls, node: volume.Name},

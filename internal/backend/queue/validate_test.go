@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,31 +36,40 @@ func (d *thinking) Validate(context.Context, *corev1.PersistentVolume) error {
 func TestQuestionsAboutVolumeObjectsTakeOneSlotAndVolumesTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		driver := &thinking{Backend: fake.New(), answer: make(chan struct{})}
-		served := queue.New(t.Context(), nil).Serve(queue.Target{Name: "driver", Limit: 2}, driver, func() {})
+		calls, woken := queue.New(t.Context(), nil), make(chan int, 100)
+		serve := func(wake func()) backend.Backend {
+			return calls.Serve(queue.Target{Name: "driver", Limit: 2}, driver, wake)
+		}
 		ask := func(number int) error {
 			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(number)}}
-			return backend.Validate(t.Context(), served, pv)
+			return backend.Validate(t.Context(), serve(func() { woken <- number }), pv)
 		}
+		began := time.Now()
 		for number := range 10 {
 			if err := ask(number); !errors.Is(err, backend.Queued) {
 				t.Errorf("it has %v", err)
 			}
 		}
+		synctest.Wait()
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("the callers, which have other work, waited for %s", waited)
+		}
 		if driver.asked.Load() != 1 {
 			t.Errorf("%d calls run at once", driver.asked.Load())
 		}
-		if _, err := served.Provision(t.Context(), backendtest.Request("1")); err != nil {
+		if _, err := serve(func() {}).Provision(t.Context(), backendtest.Request("1")); err != nil {
 			t.Errorf("a volume has %v", err)
 		}
 		close(driver.answer)
 		synctest.Wait()
-		for number := range 10 {
-			if err := ask(number); !errors.Is(err, backend.Invalid) {
-				t.Errorf("it has %v", err)
-			}
+		answered := map[int]bool{}
+		for len(woken) > 0 {
+			number := <-woken
+			answered[number] = answered[number] || errors.Is(ask(number), backend.Invalid)
+			synctest.Wait()
 		}
-		if driver.asked.Load() != 10 {
-			t.Errorf("it was asked %d times", driver.asked.Load())
+		if driver.asked.Load() != 10 || len(answered) != 10 || slices.Contains(slices.Collect(maps.Values(answered)), false) {
+			t.Errorf("it was asked %d times, and has answered %v", driver.asked.Load(), answered)
 		}
 	})
 }
