@@ -74,6 +74,7 @@ func (r *reporter) retryOf(attachment *storagev1.VolumeAttachment, err, returned
 		last = retryInvalid
 	case backend.NotFound, backend.Conflict, backend.Exhausted, backend.WrongNode:
 	default:
+		r.refused.Forget(attachment.Name)
 		return ctrl.Result{}, returned
 	}
 	refused := now.Sub(r.refused.Since(attachment.Name, now))

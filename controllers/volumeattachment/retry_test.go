@@ -42,9 +42,16 @@ func TestARefusedAttachIsRetriedSoonAndThenEverMoreSlowly(t *testing.T) {
 		if got := next(); got != last {
 			t.Errorf("%s: the last comes after %s", kind, got)
 		}
-		r.forget(client.ObjectKeyFromObject(attachment))
-		if got := next(); got != time.Second {
-			t.Errorf("%s: the first after it was attached comes after %s", kind, got)
+		for after, ends := range map[string]func(){
+			"it was attached":    func() { r.forget(client.ObjectKeyFromObject(attachment)) },
+			"the cloud was away": func() { _, _ = r.retryOf(attachment, backend.Unavailable.Errorf("away"), nil) },
+		} {
+			next()
+			ends()
+			if got := next(); got != time.Second {
+				t.Errorf("%s: the first after %s comes after %s", kind, after, got)
+			}
+			clock.Step(time.Hour)
 		}
 	}
 }
