@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -142,6 +143,36 @@ var _ = Describe("A bound claim of a CSI driver whose VolumeAttributesClass chan
 
 		expectAttributes(w, claim, pv, "gold")
 		Expect(w.driver.Modified()[len(w.driver.Modified())-1].Class).To(Equal("gold"))
+	})
+
+	It("is tried again a while after the driver refused it, once for that time, and says so no more", func() {
+		w, claim, pv := madeWithAttributes(reconciler.ClusterScope)
+		w.storage.FailNext(repeated(backend.Invalid.Errorf("no such iops"), 2)...)
+		w.requestAttributes(claim, "silver")
+		calls := len(w.storage.Calls())
+		w.newEvents()
+
+		w.passTime(6 * time.Minute)
+		_ = w.round()
+		Expect(w.storage.Calls()).To(HaveLen(calls + 1))
+		w.get(claim)
+		Expect(claim.Status.ModifyVolumeStatus).To(HaveValue(Equal(modifying("silver", corev1.PersistentVolumeClaimModifyVolumeInfeasible))))
+		Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring("Normal VolumeModify ")))
+
+		w.passTime(6 * time.Minute)
+		w.settle()
+		expectAttributes(w, claim, pv, "silver")
+	})
+
+	It("is changed back while the class that it asked for last is missing", func() {
+		w, claim, pv := madeWithAttributes(reconciler.ClusterScope)
+		w.requestAttributes(claim, "absent")
+		Expect(claim.Status.ModifyVolumeStatus).To(HaveValue(Equal(modifying("absent", corev1.PersistentVolumeClaimModifyVolumePending))))
+
+		w.requestAttributes(claim, "gold")
+
+		expectAttributes(w, claim, pv, "gold")
+		Expect(modifyError(claim)).To(BeEmpty())
 	})
 
 	It("is infeasible where the class is another driver's, and no driver is called", func() {

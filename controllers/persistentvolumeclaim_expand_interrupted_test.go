@@ -65,6 +65,17 @@ var _ = Describe("The growth of a claim", func() {
 		expectExpanded(w, claim, "2Gi")
 	})
 
+	It("is grown by a backend that knows how it is used", func() {
+		w := newWorldIn(newMemory())
+		claim := w.boundClaim()
+		asked := &noting{Backend: w.storage}
+		w.serve(byName{"disks": asked})
+
+		w.requestSize(claim, "2Gi")
+
+		Expect(asked.volume).To(HaveField("Name", claim.Spec.VolumeName))
+	})
+
 	It("is not reported as done while the storage has less", func() {
 		w := newWorldIn(newMemory())
 		claim := w.boundClaim()
@@ -124,8 +135,8 @@ type mumbling struct {
 	answered bool
 }
 
-func (m *mumbling) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	expanded, err := m.Backend.Expand(ctx, id, capacity)
+func (m *mumbling) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	expanded, err := m.Backend.Expand(ctx, request)
 	if !m.answered {
 		m.answered = true
 		return backend.Expansion{}, errors.New("connection lost")
@@ -136,14 +147,25 @@ func (m *mumbling) Expand(ctx context.Context, id string, capacity resource.Quan
 // rounding grows every volume to 2Gi.
 type rounding struct{ *fake.Backend }
 
-func (r rounding) Expand(ctx context.Context, id string, _ resource.Quantity) (backend.Expansion, error) {
-	return r.Backend.Expand(ctx, id, resource.MustParse("2Gi"))
+func (r rounding) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	return r.Backend.Expand(ctx, backend.ExpandRequest{ID: request.ID, Capacity: resource.MustParse("2Gi")})
+}
+
+// noting remembers the volume object of a request.
+type noting struct {
+	*fake.Backend
+	volume *corev1.PersistentVolume
+}
+
+func (n *noting) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	n.volume = request.Volume
+	return n.Backend.Expand(ctx, request)
 }
 
 // idle does nothing, and says so.
 type idle struct{ *fake.Backend }
 
-func (idle) Expand(context.Context, string, resource.Quantity) (backend.Expansion, error) {
+func (idle) Expand(context.Context, backend.ExpandRequest) (backend.Expansion, error) {
 	return backend.Expansion{Capacity: resource.MustParse("1Gi")}, nil
 }
 

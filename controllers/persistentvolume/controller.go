@@ -29,7 +29,7 @@ import (
 )
 
 // volumeStep is one step for a volume. It returns whether the pass is over, and when to
-// reconcile again.
+// reconcile again, also where it goes on.
 type volumeStep func(context.Context, *corev1.PersistentVolume) (done bool, result ctrl.Result, err error)
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;patch;delete
@@ -43,21 +43,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, pv); err != nil {
 		r.recorded.Forget(request.NamespacedName)
 		r.unusable.Forget(request.NamespacedName)
+		r.answers.forget(request.Name)
 		if client.IgnoreNotFound(err) != nil || r.scope == reconciler.ClassesScope {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 		return ctrl.Result{}, r.recycler.EndRecycling(ctx, request.Name)
 	}
+	again := ctrl.Result{}
 	for _, step := range r.steps() {
 		done, result, err := step(ctx, pv)
 		switch {
 		case apierrors.IsConflict(err):
 			return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
-		case err != nil || done:
+		case err != nil:
 			return result, err
+		case again.RequeueAfter == 0 || result.RequeueAfter > 0 && result.RequeueAfter < again.RequeueAfter:
+			again = result
+		}
+		if done {
+			break
 		}
 	}
-	return ctrl.Result{}, nil
+	return again, nil
 }
 
 // steps are the steps for a volume, in order. In scope=classes kube-controller-manager keeps

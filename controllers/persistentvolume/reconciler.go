@@ -29,6 +29,7 @@ type Reconciler struct {
 	events   events.EventRecorder
 	// unusable has the last event of each volume that pods can't use as it is.
 	unusable event.Last
+	answers  answers
 
 	recycler  *recycle.Recycler
 	reclaimer *reclaim.Reclaimer

@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // SetupWithManager watches attachments and what they wait for.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	watches := watches{r.client, r.drivers}
+	watches := watches{r.client, r.drivers, &r.report.refused}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumeattachment").
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(ExceptOwnErrors)).

@@ -86,6 +86,8 @@ type reporter struct {
 	// notReady is since when calls fail with an error that is usually short, and unfinished
 	// since when work is in flight, by attachment.
 	notReady, unfinished wake.Instants
+	// refused is since when calls are refused.
+	refused wake.Instants
 }
 
 func newReporter(deps reconciler.Dependencies) *reporter {
@@ -127,14 +129,14 @@ func (r *reporter) failAttach(ctx context.Context, attachment *storagev1.VolumeA
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if isPaused(attachment.Status.AttachError, err) {
-		return retryOf(err, nil, r.clock.Now())
+		return r.retryOf(attachment, err, nil)
 	}
 	if err := r.setError(ctx, attachment, "attachError", attachment.Status.AttachError, err); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	r.warnings.record(attachment, pv, event.FailedAttachVolume,
 		fmt.Sprintf("attaching to node %s: %v", attachment.Spec.NodeName, err), claimToWarn(pv, err)...)
-	return retryOf(err, fmt.Errorf("attaching %s: %w", attachment.Name, err), r.clock.Now())
+	return r.retryOf(attachment, err, fmt.Errorf("attaching %s: %w", attachment.Name, err))
 }
 
 // failDetach records, once, why an attachment is still there, and returns when to retry.
@@ -143,12 +145,12 @@ func (r *reporter) failDetach(ctx context.Context, attachment *storagev1.VolumeA
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if isPaused(attachment.Status.DetachError, err) {
-		return retryOf(err, nil, r.clock.Now())
+		return r.retryOf(attachment, err, nil)
 	}
 	if err := r.setDetachError(ctx, attachment, pv, err); err != nil {
 		return ctrl.Result{}, err
 	}
-	return retryOf(err, fmt.Errorf("detaching %s: %w", attachment.Name, err), r.clock.Now())
+	return r.retryOf(attachment, err, fmt.Errorf("detaching %s: %w", attachment.Name, err))
 }
 
 func (r *reporter) setDetachError(ctx context.Context, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error) error {
@@ -196,4 +198,5 @@ func (r *reporter) forget(of types.NamespacedName) {
 	r.warnings.forced.Forget(of)
 	r.notReady.Forget(of.Name)
 	r.unfinished.Forget(of.Name)
+	r.refused.Forget(of.Name)
 }

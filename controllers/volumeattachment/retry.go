@@ -16,11 +16,14 @@ const (
 	// for it.
 	attachBackoff    = 500 * time.Millisecond
 	attachBackoffMax = time.Minute
-	// retryRefused is the delay before the retry of a refused call: the obstacle may disappear
-	// without an event.
+	// retryFirst is the shortest delay before the retry of a refused call. The next are as long as the
+	// call has been refused: a cloud may show a detach a moment late.
+	retryFirst = time.Second
+	// retryRefused is the longest delay before the retry of a refused call: the obstacle may
+	// disappear without an event.
 	retryRefused = 30 * time.Second
-	// retryInvalid is the delay before the retry of a call that needs action by a person. Most
-	// such changes wake the attachment, those in a cloud do not.
+	// retryInvalid is retryRefused for a call that needs action by a person. Most such changes wake
+	// the attachment, those in a cloud do not.
 	retryInvalid = 5 * time.Minute
 	// RetryUnfinished is the delay before the next call for work in flight. The backend has
 	// already waited for the work as long as it can, and a pod waits for it.
@@ -58,18 +61,22 @@ func isPaused(recorded *storagev1.VolumeError, err error) bool {
 	return recorded != nil && !backend.PausedUntil(err).IsZero()
 }
 
-// retryOf returns when to retry. It is a fixed time if a backend refused the call or requested a
-// pause. Else it returns an error, for the backoff.
-func retryOf(err, returned error, now time.Time) (ctrl.Result, error) {
+// retryOf returns when to retry. It returns an error, for the backoff, unless a backend refused the call
+// or requested a pause.
+func (r *reporter) retryOf(attachment *storagev1.VolumeAttachment, err, returned error) (ctrl.Result, error) {
+	now := r.clock.Now()
 	if until := backend.PausedUntil(err); !until.IsZero() {
 		return ctrl.Result{RequeueAfter: max(until.Sub(now), attachBackoff)}, nil
 	}
+	last := retryRefused
 	switch backend.KindOf(err) {
 	case backend.Invalid:
-		return ctrl.Result{RequeueAfter: retryInvalid}, nil
+		last = retryInvalid
 	case backend.NotFound, backend.Conflict, backend.Exhausted, backend.WrongNode:
-		return ctrl.Result{RequeueAfter: retryRefused}, nil
 	default:
+		r.refused.Forget(attachment.Name)
 		return ctrl.Result{}, returned
 	}
+	refused := now.Sub(r.refused.Since(attachment.Name, now))
+	return ctrl.Result{RequeueAfter: min(max(refused, retryFirst), last)}, nil
 }

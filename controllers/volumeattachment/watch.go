@@ -52,15 +52,20 @@ func isUnsettled(attachment *storagev1.VolumeAttachment) bool {
 type watches struct {
 	client  client.Reader
 	drivers drivers.Drivers
+	refused *wake.Instants
 }
 
-// othersOfVolume wakes the attachments of the same storage as a deleted one.
+// othersOfVolume wakes the attachments of the same storage as a deleted one. What refused them may
+// be over, or soon.
 func (w watches) othersOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range index.AttachmentVolume(object) {
 		for _, like := range volumesLike(ctx, w.client, name) {
 			requests = append(requests, w.unsettled(ctx, client.MatchingFields{index.AttachmentsByVolume: like})...)
 		}
+	}
+	for _, request := range requests {
+		w.refused.Forget(request.Name)
 	}
 	return requests
 }

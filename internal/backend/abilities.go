@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -120,7 +121,7 @@ type Space struct {
 
 // Expander is a backend with volumes that can grow.
 type Expander interface {
-	// Expand makes the volume with this id have at least this capacity, and returns what it has
+	// Expand makes a volume have at least the capacity in the request, and returns what it has
 	// then: where capacities are advisory, what is requested. No volume ever shrinks: one that has
 	// as much stays as it is. But a smaller request replaces an earlier one that was not met. A
 	// volume with an owner record that doesn't fit the id doesn't grow. The caller repeats the call
@@ -132,7 +133,17 @@ type Expander interface {
 	//   Invalid      says that no repeat helps until something is changed;
 	//   Unavailable  says that the storage didn't take the call.
 	// After an error of no kind, or of kind InProgress, the volume may have grown or may still grow.
-	Expand(ctx context.Context, id string, capacity resource.Quantity) (Expansion, error)
+	Expand(ctx context.Context, request ExpandRequest) (Expansion, error)
+}
+
+// ExpandRequest asks for a larger volume.
+type ExpandRequest struct {
+	// ID of the volume in the backend.
+	ID string
+	// Volume is the PersistentVolume: its modes go to a CSI driver. Nil for a volume without one.
+	Volume *corev1.PersistentVolume
+	// Capacity is the least that the volume must have, in bytes.
+	Capacity resource.Quantity
 }
 
 // Expansion is the outcome of Expand.
@@ -147,15 +158,15 @@ type Expansion struct {
 }
 
 // Expand grows a volume of a backend; one that isn't an Expander answers Invalid.
-func Expand(ctx context.Context, b Backend, id string, capacity resource.Quantity) (Expansion, error) {
+func Expand(ctx context.Context, b Backend, request ExpandRequest) (Expansion, error) {
 	expander, can := As[Expander](b)
 	if !can {
-		return Expansion{}, Invalid.Errorf("volume %s is of a kind that can't grow: create a larger claim and copy the data", id)
+		return Expansion{}, Invalid.Errorf("volume %s is of a kind that can't grow: create a larger claim and copy the data", request.ID)
 	}
-	if err := checkCapacity(capacity); err != nil {
+	if err := checkCapacity(request.Capacity); err != nil {
 		return Expansion{}, err
 	}
-	return expander.Expand(ctx, id, capacity)
+	return expander.Expand(ctx, request)
 }
 
 // As finds an ability of a backend behind its wrappers, and is the only place that does. A wrapper

@@ -122,7 +122,7 @@ func TestACapacityBeyondInt64IsRefused(t *testing.T) {
 		if errors.Is(err, backend.Invalid) != refused {
 			t.Errorf("a claim for %s: %v", size, err)
 		}
-		if _, err = backend.Expand(t.Context(), fake.New(), "v", capacity); errors.Is(err, backend.Invalid) != refused {
+		if _, err = backend.Expand(t.Context(), fake.New(), backend.ExpandRequest{ID: "v", Capacity: capacity}); errors.Is(err, backend.Invalid) != refused {
 			t.Errorf("growth to %s: %v", size, err)
 		}
 	}

@@ -72,7 +72,7 @@ const (
 // Reasons of events about volumes and their storage.
 const (
 	// VolumeUnusable: the PersistentVolume, which a person made, has an access mode or a volumeMode
-	// that no volume of its backend can have.
+	// that no volume of its backend can have, or its CSI driver denies what it says.
 	VolumeUnusable = "VolumeUnusable"
 	// VolumeDelete: the removal of the storage goes on, or waits.
 	VolumeDelete = "VolumeDelete"

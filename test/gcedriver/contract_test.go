@@ -150,8 +150,8 @@ func (b asReconcilers) IsAttached(ctx context.Context, id string, node backend.N
 	return b.Backend.(backend.Attacher).IsAttached(ctx, handleOf(id), node)
 }
 
-func (b asReconcilers) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	grown, err := backend.Expand(ctx, b.Backend, handleOf(id), scaled(capacity))
+func (b asReconcilers) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	grown, err := backend.Expand(ctx, b.Backend, backend.ExpandRequest{ID: handleOf(request.ID), Capacity: scaled(request.Capacity)})
 	grown.Capacity = unscaled(grown.Capacity)
 	return grown, err
 }

@@ -72,7 +72,7 @@ func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVol
 	if err != nil {
 		return r.failExpansion(ctx, claim, err)
 	}
-	expanded, err := backend.Expand(ctx, opened, pv.Spec.CSI.VolumeHandle, goal)
+	expanded, err := backend.Expand(ctx, opened, backend.ExpandRequest{ID: pv.Spec.CSI.VolumeHandle, Volume: pv, Capacity: goal})
 	if err == nil && expanded.Capacity.Cmp(goal) < 0 {
 		err = backend.InProgress.Errorf("volume %s has %s of %s", pv.Name, expanded.Capacity.String(), goal.String())
 	}

@@ -3,6 +3,7 @@ package modification
 import (
 	"errors"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -11,8 +12,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/bindable"
 )
 
-// isDue reports whether the volume of a claim is to be changed, or a change of it has an open end. An
-// infeasible target is not tried again before the claim names another.
+// retryInfeasible is how long a target rests that the storage refused: only a person makes it feasible,
+// and no object shows it.
+const retryInfeasible = 5 * time.Minute
+
+// isDue reports whether the volume of a claim is to be changed, or a change of it has an open end.
 func isDue(claim *corev1.PersistentVolumeClaim) bool {
 	requested, status := requestedBy(claim), claim.Status.ModifyVolumeStatus
 	switch {
@@ -20,11 +24,28 @@ func isDue(claim *corev1.PersistentVolumeClaim) bool {
 		return false
 	case status == nil:
 		return requested != "" && requested != ptr.Deref(claim.Status.CurrentVolumeAttributesClassName, "")
-	case status.Status == corev1.PersistentVolumeClaimModifyVolumeInfeasible:
-		return status.TargetVolumeAttributesClassName != requested
 	default:
 		return true
 	}
+}
+
+// restOf returns how long an infeasible target rests, unless the claim names another: 0 for not at all.
+func restOf(claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
+	status := claim.Status.ModifyVolumeStatus
+	if !isRefused(status, requestedBy(claim)) {
+		return 0
+	}
+	for _, condition := range claim.Status.Conditions {
+		if condition.Type == corev1.PersistentVolumeClaimVolumeModifyVolumeError {
+			return max(0, condition.LastProbeTime.Add(retryInfeasible).Sub(now))
+		}
+	}
+	return 0
+}
+
+// isRefused reports whether a target is recorded as infeasible.
+func isRefused(status *corev1.ModifyVolumeStatus, target string) bool {
+	return status != nil && status.Status == corev1.PersistentVolumeClaimModifyVolumeInfeasible && status.TargetVolumeAttributesClassName == target
 }
 
 // goalOf returns the class that a volume is to be changed to: "" where the claim names none any more.

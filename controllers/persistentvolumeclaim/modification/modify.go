@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/attributes"
@@ -29,11 +30,12 @@ type Modifier struct {
 	drivers drivers.Drivers
 	open    step.Open
 	events  events.EventRecorder
+	clock   clock.PassiveClock
 }
 
 // New makes a modifier.
 func New(deps reconciler.Dependencies, open step.Open) *Modifier {
-	return &Modifier{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), open: open, events: deps.Events}
+	return &Modifier{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), open: open, events: deps.Events, clock: deps.Clock}
 }
 
 // Modify gives the volume of a bound claim the attributes of its VolumeAttributesClass:
@@ -56,6 +58,9 @@ func (m *Modifier) Modify(ctx context.Context, scope *step.Scope) (*step.Wait, e
 	}
 	if served, err := step.IsServed(ctx, m.drivers, pv); !served || err != nil {
 		return nil, err
+	}
+	if rest := restOf(claim, m.clock.Now()); rest > 0 {
+		return &step.Wait{After: rest}, nil
 	}
 	// The checks above only save live reads: a live read decides which claim has the volume.
 	current := &corev1.PersistentVolume{}

@@ -30,6 +30,7 @@ var Conditions = []corev1.PersistentVolumeClaimConditionType{
 func (m *Modifier) record(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal string) error {
 	message := fmt.Sprintf("changing volume %s to VolumeAttributesClass %s", claim.Spec.VolumeName, goal)
 	before := claim.Status.ModifyVolumeStatus
+	refused := isRefused(before, goal)
 	again := before != nil && before.TargetVolumeAttributesClassName == goal && before.Status == corev1.PersistentVolumeClaimModifyVolumeInProgress
 	_, err := m.write(ctx, claim, func() {
 		if !again {
@@ -38,7 +39,7 @@ func (m *Modifier) record(ctx context.Context, claim *corev1.PersistentVolumeCla
 		setStatus(claim, goal, corev1.PersistentVolumeClaimModifyVolumeInProgress)
 		setModifying(claim, bindable.ReasonModifying, message)
 	})
-	if err != nil || again {
+	if err != nil || again || refused {
 		return err
 	}
 	m.events.Eventf(claim, nil, corev1.EventTypeNormal, event.VolumeModify, action, "%s", message)
@@ -86,7 +87,7 @@ func (m *Modifier) fail(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	case isFinal(problem) && requestedBy(claim) != goal:
 		return &step.Wait{After: wake.AfterContention}, nil
 	case isInfeasible(problem):
-		return nil, nil
+		return &step.Wait{After: retryInfeasible}, nil
 	case backend.Unfinished(problem) || errors.Is(problem, backend.Unavailable):
 		return &step.Wait{After: wake.WithoutAnswer}, nil
 	default:

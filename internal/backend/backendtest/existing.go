@@ -50,7 +50,7 @@ func (m machines) expectNothingElse(t *testing.T, path string) {
 	if _, err := b.Provision(t.Context(), request); err == nil || backend.Unfinished(err) {
 		t.Errorf("a volume is made of it: %v", err)
 	}
-	if _, err := backend.Expand(t.Context(), b, path, resource.MustParse("100Gi")); err == nil || backend.Unfinished(err) {
+	if _, err := backend.Expand(t.Context(), b, backend.ExpandRequest{ID: path, Capacity: resource.MustParse("100Gi")}); err == nil || backend.Unfinished(err) {
 		t.Errorf("it grows: %v", err)
 	}
 	if _, can := backend.As[backend.Retainer](b); can {

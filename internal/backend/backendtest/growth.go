@@ -52,7 +52,7 @@ func testGrowthCancelled(t *testing.T, s subject) {
 	made := s.mustProvision(t, Request("1"))
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, _ = backend.Expand(over, s.Backend, made.Handle, resource.MustParse("3Mi"))
+	_, _ = backend.Expand(over, s.Backend, backend.ExpandRequest{ID: made.Handle, Capacity: resource.MustParse("3Mi")})
 	s.mustExpand(t, made.Handle, "5Mi")
 }
 
@@ -81,7 +81,7 @@ func (s subject) mustExpand(t *testing.T, id, size string) backend.Expansion {
 // expand repeats the call until its outcome is final, as the contract asks.
 func (s subject) expand(id, size string) (expanded backend.Expansion, err error) {
 	err = untilFinal(func() (err error) {
-		expanded, err = backend.Expand(context.Background(), s.Backend, id, resource.MustParse(size))
+		expanded, err = backend.Expand(context.Background(), s.Backend, backend.ExpandRequest{ID: id, Capacity: resource.MustParse(size)})
 		return err
 	})
 	return expanded, err

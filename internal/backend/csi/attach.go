@@ -2,7 +2,6 @@ package csi
 
 import (
 	"context"
-	"slices"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 )
 
@@ -37,9 +37,9 @@ func (b *csiBackend) Attach(ctx context.Context, request backend.AttachRequest) 
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	answer, err := call(ctx, b.spec, controller.ControllerPublishVolume, published)
+	answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerPublishVolume, published)
 	if err != nil {
-		return backend.Attachment{}, b.spec.errorOf("ControllerPublishVolume", err, publishCodes)
+		return backend.Attachment{}, b.spec.driver.ErrorOf("ControllerPublishVolume", err, publishCodes)
 	}
 	if got := wire.Size(answer.GetPublishContext()); got > maxPublishContext {
 		return backend.Attachment{}, backend.InProgress.Errorf("driver %s answers ControllerPublishVolume with %d bytes, more than %d: the call is repeated",
@@ -58,30 +58,23 @@ func (b *csiBackend) publication(ctx context.Context, request backend.AttachRequ
 	if err != nil {
 		return nil, err
 	}
-	mode, err := publishMode(request.Volume, can)
+	capability, err := capabilityOf(request.Volume, can)
 	if err != nil {
 		return nil, err
 	}
 	return &csispec.ControllerPublishVolumeRequest{
 		VolumeId: request.ID, NodeId: request.Node.DriverID, Readonly: request.ReadOnly,
-		VolumeCapability: wire.Capability(mode, ptr.Deref(request.Volume.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), of.FSType, request.Volume.Spec.MountOptions),
-		VolumeContext:    of.VolumeAttributes, Secrets: secrets,
+		VolumeCapability: capability, VolumeContext: of.VolumeAttributes, Secrets: secrets,
 	}, nil
 }
 
-// publishMode is the one access mode that stands for all of a volume.
-func publishMode(pv *corev1.PersistentVolume, can abilities) (csispec.VolumeCapability_AccessMode_Mode, error) {
-	has := func(mode corev1.PersistentVolumeAccessMode) bool { return slices.Contains(pv.Spec.AccessModes, mode) }
-	switch {
-	case has(corev1.ReadWriteMany):
-		return accessMode(corev1.ReadWriteMany, can), nil
-	case has(corev1.ReadOnlyMany) && (has(corev1.ReadWriteOnce) || has(corev1.ReadWriteOncePod)):
-		return 0, backend.Invalid.Errorf("volume %s has ReadOnlyMany and a mode that writes: CSI has no name for both, so remove one", pv.Name)
-	case len(pv.Spec.AccessModes) == 0:
-		return 0, backend.Invalid.Errorf("volume %s has no access mode", pv.Name)
-	default:
-		return accessMode(pv.Spec.AccessModes[0], can), nil
+// capabilityOf is how a volume is used.
+func capabilityOf(pv *corev1.PersistentVolume, can abilities) (*csispec.VolumeCapability, error) {
+	mode, err := wire.PublishMode(pv, can.distinguishes())
+	if err != nil {
+		return nil, err
 	}
+	return wire.Capability(mode, ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), pv.Spec.CSI.FSType, pv.Spec.MountOptions), nil
 }
 
 // Detach detaches a volume with ControllerUnpublishVolume. An attachment has the driver's id of its
@@ -99,11 +92,11 @@ func (b *csiBackend) Detach(ctx context.Context, id string, node backend.NodeIde
 	if err != nil {
 		return err
 	}
-	_, err = call(ctx, b.spec, controller.ControllerUnpublishVolume, &csispec.ControllerUnpublishVolumeRequest{
+	_, err = calling.Call(ctx, b.spec.driver, controller.ControllerUnpublishVolume, &csispec.ControllerUnpublishVolumeRequest{
 		VolumeId: id, NodeId: node.DriverID, Secrets: secrets,
 	})
 	if err != nil {
-		return b.spec.errorOf("ControllerUnpublishVolume", err, nil)
+		return b.spec.driver.ErrorOf("ControllerUnpublishVolume", err, nil)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func TestNoSecretOfACallIsLogged(t *testing.T) {
 	if _, err := w.Backend.(backend.Attacher).Attach(t.Context(), attached); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backend.Expand(t.Context(), w.Backend, made.Handle, request.Capacity); err != nil {
+	if _, err := backend.Expand(t.Context(), w.Backend, backend.ExpandRequest{ID: made.Handle, Capacity: request.Capacity}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Backend.(backend.Attacher).Detach(t.Context(), made.Handle, attached.Node); err != nil {

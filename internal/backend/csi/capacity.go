@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 )
 
 // CapacityTopologies returns those of the nodes, of a driver that reports capacity.
@@ -42,9 +43,9 @@ func (b *csiBackend) CapacityOf(ctx context.Context, request backend.CapacityReq
 	if len(request.Topology) > 0 {
 		asked.AccessibleTopology = &csispec.Topology{Segments: request.Topology}
 	}
-	answer, err := call(ctx, b.spec, controller.GetCapacity, asked)
+	answer, err := calling.Call(ctx, b.spec.driver, controller.GetCapacity, asked)
 	if err != nil {
-		return backend.ClassCapacity{}, b.spec.unanswered("GetCapacity", err)
+		return backend.ClassCapacity{}, b.spec.driver.Unanswered("GetCapacity", err)
 	}
 	return b.spec.checkedCapacity(answer)
 }

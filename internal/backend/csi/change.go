@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 )
 
 // growthCodes are the codes of ControllerExpandVolume that mean something of their own: the volume
@@ -19,14 +20,14 @@ var growthCodes = map[codes.Code]backend.ErrorKind{
 
 // Expand grows a volume with ControllerExpandVolume. Of a driver whose volumes grow on their node
 // alone, the node does all.
-func (b *csiBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+func (b *csiBackend) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
 	controller, can, err := b.driver(ctx)
 	if err != nil {
 		return backend.Expansion{}, err
 	}
 	if !can.has(csispec.ControllerServiceCapability_RPC_EXPAND_VOLUME) {
 		if can.grows {
-			return backend.Expansion{Capacity: capacity, OnNode: true}, nil
+			return backend.Expansion{Capacity: request.Capacity, OnNode: true}, nil
 		}
 		return backend.Expansion{}, backend.Invalid.Errorf("volumes of driver %s can't grow: create a larger claim and copy the data", b.spec.Driver)
 	}
@@ -34,16 +35,21 @@ func (b *csiBackend) Expand(ctx context.Context, id string, capacity resource.Qu
 	if err != nil {
 		return backend.Expansion{}, err
 	}
-	answer, err := call(ctx, b.spec, controller.ControllerExpandVolume, &csispec.ControllerExpandVolumeRequest{
-		VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: capacity.Value()}, Secrets: secrets,
-	})
+	expansion := &csispec.ControllerExpandVolumeRequest{
+		VolumeId: request.ID, CapacityRange: &csispec.CapacityRange{RequiredBytes: request.Capacity.Value()}, Secrets: secrets,
+	}
+	if request.Volume != nil {
+		// It is optional: a volume grows, too, of whose access modes CSI has no name for all.
+		expansion.VolumeCapability, _ = capabilityOf(request.Volume, can)
+	}
+	answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerExpandVolume, expansion)
 	if err != nil {
-		return backend.Expansion{}, b.spec.errorOf("ControllerExpandVolume", err, growthCodes)
+		return backend.Expansion{}, b.spec.driver.ErrorOf("ControllerExpandVolume", err, growthCodes)
 	}
 	has := *resource.NewQuantity(answer.GetCapacityBytes(), resource.BinarySI)
-	if has.Cmp(capacity) < 0 {
+	if has.Cmp(request.Capacity) < 0 {
 		return backend.Expansion{}, backend.InProgress.Errorf("driver %s says that the volume has %s, less than the %s that were requested: the call is repeated",
-			b.spec.Driver, has.String(), capacity.String())
+			b.spec.Driver, has.String(), request.Capacity.String())
 	}
 	return backend.Expansion{Capacity: has, OnNode: answer.GetNodeExpansionRequired()}, nil
 }
@@ -75,11 +81,11 @@ func (b *csiBackend) Modify(ctx context.Context, id string, attributes backend.A
 	if err != nil {
 		return backend.Unavailable.Errorf("%w", err)
 	}
-	_, err = call(ctx, b.spec, controller.ControllerModifyVolume, &csispec.ControllerModifyVolumeRequest{
+	_, err = calling.Call(ctx, b.spec.driver, controller.ControllerModifyVolume, &csispec.ControllerModifyVolumeRequest{
 		VolumeId: id, Secrets: secrets, MutableParameters: attributes.Parameters,
 	})
 	if err != nil {
-		return b.spec.errorOf("ControllerModifyVolume", err, modifyCodes)
+		return b.spec.driver.ErrorOf("ControllerModifyVolume", err, modifyCodes)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -36,8 +35,8 @@ func (b asReconcilers) IsAttached(ctx context.Context, id string, node backend.N
 	return b.Backend.(backend.Attacher).IsAttached(ctx, id, node)
 }
 
-func (b asReconcilers) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	return backend.Expand(ctx, b.Backend, id, capacity)
+func (b asReconcilers) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	return backend.Expand(ctx, b.Backend, request)
 }
 
 func volumeWith(handle string) *corev1.PersistentVolume {

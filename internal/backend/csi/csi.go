@@ -17,6 +17,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 )
 
@@ -113,10 +114,10 @@ func (b *csiBackend) Probe(ctx context.Context) error {
 			return err
 		}
 	}
-	answer, err := call(ctx, b.spec, csispec.NewIdentityClient(c.grpc).Probe, &csispec.ProbeRequest{})
+	answer, err := calling.Call(ctx, b.spec.driver, csispec.NewIdentityClient(c.grpc).Probe, &csispec.ProbeRequest{})
 	switch {
 	case err != nil:
-		return b.spec.unanswered("Probe", err)
+		return b.spec.driver.Unanswered("Probe", err)
 	case answer.GetReady() != nil && !answer.GetReady().GetValue():
 		return backend.Unavailable.Errorf("driver %s isn't ready yet: its log says why", b.spec.Driver)
 	}

@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 )
 
 // missingSource: of CreateVolume, NotFound is about the source of a copy.
@@ -32,11 +33,11 @@ func (b *csiBackend) remove(ctx context.Context, controller csispec.ControllerCl
 	if err != nil {
 		return err
 	}
-	_, err = call(ctx, b.spec, controller.DeleteVolume, &csispec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
+	_, err = calling.Call(ctx, b.spec.driver, controller.DeleteVolume, &csispec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
 	if err == nil {
 		return nil
 	}
-	err = b.spec.errorOf("DeleteVolume", err, stillUsed)
+	err = b.spec.driver.ErrorOf("DeleteVolume", err, stillUsed)
 	if errors.Is(err, backend.NotFound) {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (b *csiBackend) undoAt(ctx context.Context, controller csispec.ControllerCl
 	if err != nil {
 		return err
 	}
-	answer, err := call(ctx, b.spec, controller.CreateVolume, creation)
+	answer, err := calling.Call(ctx, b.spec.driver, controller.CreateVolume, creation)
 	if err == nil {
 		handle := answer.GetVolume().GetVolumeId()
 		if handle == "" || len(handle) > maxHandle {
@@ -94,6 +95,6 @@ func (b *csiBackend) undoAt(ctx context.Context, controller csispec.ControllerCl
 	case codes.InvalidArgument, codes.OutOfRange, codes.NotFound:
 		return nil
 	default:
-		return b.spec.errorOf("CreateVolume", err, nil)
+		return b.spec.driver.ErrorOf("CreateVolume", err, nil)
 	}
 }

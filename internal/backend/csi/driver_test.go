@@ -122,7 +122,7 @@ func until(t *testing.T, call func() error, good func(error) bool) (err error) {
 }
 
 func (w *world) expand(ctx context.Context) (backend.Expansion, error) {
-	return backend.Expand(ctx, w.Backend, backendtest.Request("1").ID, resource.MustParse("5Mi"))
+	return backend.Expand(ctx, w.Backend, backend.ExpandRequest{ID: backendtest.Request("1").ID, Capacity: resource.MustParse("5Mi")})
 }
 
 func TestAVolumeThatGrowsOnItsNodeAloneNeedsNoCall(t *testing.T) {

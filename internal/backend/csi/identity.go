@@ -7,6 +7,7 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 )
 
 // abilities are what a driver claims.
@@ -20,6 +21,11 @@ type abilities struct {
 
 func (a abilities) has(ability csispec.ControllerServiceCapability_RPC_Type) bool {
 	return slices.Contains(a.controller, ability)
+}
+
+// distinguishes reports whether the driver has names for one writer of a node and for several.
+func (a abilities) distinguishes() bool {
+	return a.has(csispec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER)
 }
 
 // abilities asks the driver for its name and its abilities, once for each connection: no call is made
@@ -44,17 +50,17 @@ func (c *connection) abilities(ctx context.Context, spec settings) (abilities, e
 // ask reads the driver's name and abilities. Of an error, no call was made that changes anything.
 func (c *connection) ask(ctx context.Context, spec settings) (abilities, error) {
 	identity, asked := csispec.NewIdentityClient(c.grpc), abilities{}
-	info, err := call(ctx, spec, identity.GetPluginInfo, &csispec.GetPluginInfoRequest{})
+	info, err := calling.Call(ctx, spec.driver, identity.GetPluginInfo, &csispec.GetPluginInfoRequest{})
 	if err != nil {
-		return asked, spec.unanswered("GetPluginInfo", err)
+		return asked, spec.driver.Unanswered("GetPluginInfo", err)
 	}
 	if info.GetName() != spec.Driver {
 		return asked, backend.Invalid.Errorf("the driver at %s is %.200q and not %s: give the StorageBackend of this driver its own endpoint",
 			spec.Endpoint, info.GetName(), spec.Driver)
 	}
-	plugin, err := call(ctx, spec, identity.GetPluginCapabilities, &csispec.GetPluginCapabilitiesRequest{})
+	plugin, err := calling.Call(ctx, spec.driver, identity.GetPluginCapabilities, &csispec.GetPluginCapabilitiesRequest{})
 	if err != nil {
-		return asked, spec.unanswered("GetPluginCapabilities", err)
+		return asked, spec.driver.Unanswered("GetPluginCapabilities", err)
 	}
 	serves := false
 	for _, capability := range plugin.GetCapabilities() {
@@ -69,9 +75,9 @@ func (c *connection) ask(ctx context.Context, spec settings) (abilities, error) 
 	if !serves {
 		return asked, backend.Invalid.Errorf("driver %s has no Controller service at %s: it needs no StorageBackend, or its Controller is elsewhere", spec.Driver, spec.Endpoint)
 	}
-	claimed, err := call(ctx, spec, csispec.NewControllerClient(c.grpc).ControllerGetCapabilities, &csispec.ControllerGetCapabilitiesRequest{})
+	claimed, err := calling.Call(ctx, spec.driver, csispec.NewControllerClient(c.grpc).ControllerGetCapabilities, &csispec.ControllerGetCapabilitiesRequest{})
 	if err != nil {
-		return asked, spec.unanswered("ControllerGetCapabilities", err)
+		return asked, spec.driver.Unanswered("ControllerGetCapabilities", err)
 	}
 	for _, capability := range claimed.GetCapabilities() {
 		asked.controller = append(asked.controller, capability.GetRpc().GetType())

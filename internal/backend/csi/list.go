@@ -2,15 +2,15 @@ package csi
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
+	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
@@ -20,8 +20,8 @@ const (
 	maxPages = 200
 	// maxPublished is how many nodes may have a volume: those of the largest cluster.
 	maxPublished = 5000
-	// maxGets bounds the calls about one volume each in one audit, and maxProblems those of a volume.
-	maxGets, maxProblems = 1000, 10
+	// maxGets bounds the calls about one volume each in one audit.
+	maxGets = 1000
 )
 
 // IsAttached reads which nodes have a volume, of a driver that lists them. Of all others the answer is
@@ -81,9 +81,9 @@ func (b *csiBackend) eachListed(
 ) (complete bool, err error) {
 	token := ""
 	for range maxPages {
-		page, err := call(ctx, b.spec, controller.ListVolumes, &csispec.ListVolumesRequest{MaxEntries: pageSize, StartingToken: token})
+		page, err := calling.Call(ctx, b.spec.driver, controller.ListVolumes, &csispec.ListVolumesRequest{MaxEntries: pageSize, StartingToken: token})
 		if err != nil {
-			return false, b.spec.unanswered("ListVolumes", err)
+			return false, b.spec.driver.Unanswered("ListVolumes", err)
 		}
 		for _, entry := range page.GetEntries() {
 			if !visit(entry) {
@@ -159,14 +159,14 @@ func (b *csiBackend) missing(ctx context.Context, controller csispec.ControllerC
 	}
 	missing := map[string]bool{}
 	for _, id := range firstOf(ids, unlisted) {
-		_, err := call(ctx, b.spec, controller.ControllerGetVolume, &csispec.ControllerGetVolumeRequest{VolumeId: id})
+		_, err := calling.Call(ctx, b.spec.driver, controller.ControllerGetVolume, &csispec.ControllerGetVolumeRequest{VolumeId: id})
 		switch {
 		case status.Code(err) == codes.NotFound:
 			missing[id] = true
 		case ctx.Err() != nil:
 			return missing, nil //nolint:nilerr // the time is over: the next audit asks for the rest
 		case err != nil:
-			return nil, b.spec.unanswered("ControllerGetVolume", err)
+			return nil, b.spec.driver.Unanswered("ControllerGetVolume", err)
 		}
 	}
 	return missing, nil
@@ -179,13 +179,13 @@ func (b *csiBackend) listHealth(ctx context.Context, controller csispec.Controll
 		found[id] = ""
 	}
 	for range maxPages {
-		page, err := call(ctx, b.spec, controller.ControllerListVolumeHealth, &csispec.ControllerListVolumeHealthRequest{MaxEntries: pageSize, StartingToken: token})
+		page, err := calling.Call(ctx, b.spec.driver, controller.ControllerListVolumeHealth, &csispec.ControllerListVolumeHealthRequest{MaxEntries: pageSize, StartingToken: token})
 		if err != nil {
-			return nil, b.spec.unanswered("ControllerListVolumeHealth", err)
+			return nil, b.spec.driver.Unanswered("ControllerListVolumeHealth", err)
 		}
 		for _, health := range page.GetEntries() {
 			if _, asked := found[health.GetVolumeId()]; asked {
-				found[health.GetVolumeId()] = healthText(health)
+				found[health.GetVolumeId()] = message.Cut(wire.HealthText(health), calling.MaxMessage)
 			}
 		}
 		if token = page.GetNextToken(); token == "" {
@@ -199,30 +199,17 @@ func (b *csiBackend) listHealth(ctx context.Context, controller csispec.Controll
 func (b *csiBackend) getHealth(ctx context.Context, controller csispec.ControllerClient, ids []string) (map[string]string, error) {
 	found := map[string]string{}
 	for _, id := range ids[:min(maxGets, len(ids))] {
-		answer, err := call(ctx, b.spec, controller.ControllerGetVolumeHealth, &csispec.ControllerGetVolumeHealthRequest{VolumeId: id})
+		answer, err := calling.Call(ctx, b.spec.driver, controller.ControllerGetVolumeHealth, &csispec.ControllerGetVolumeHealthRequest{VolumeId: id})
 		switch {
 		case err == nil:
-			found[id] = healthText(answer.GetVolumeHealth())
+			found[id] = message.Cut(wire.HealthText(answer.GetVolumeHealth()), calling.MaxMessage)
 		case ctx.Err() != nil:
 			return found, nil //nolint:nilerr // the time is over: the next audit asks for the rest
 		case status.Code(err) != codes.NotFound:
-			return nil, b.spec.unanswered("ControllerGetVolumeHealth", err)
+			return nil, b.spec.driver.Unanswered("ControllerGetVolumeHealth", err)
 		}
 	}
 	return found, nil
-}
-
-// healthText says what is wrong with a volume: "" for nothing.
-func healthText(health *csispec.VolumeHealth) string {
-	var all []string
-	for _, problem := range health.GetHealthStatuses() {
-		if len(all) == maxProblems {
-			break
-		}
-		all = append(all, strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s (%.100s): %.400s", problem.GetStatus(), problem.GetReason(), problem.GetMessage())), ":"))
-	}
-	slices.Sort(all)
-	return message.Cut(strings.Join(all, "; "), maxMessage)
 }
 
 func setOf(ids []string) map[string]bool {

@@ -50,6 +50,13 @@ func (w *world) modify(ctx context.Context, iops string) error {
 	return backend.Modify(ctx, w.Backend, backendtest.Request("1").ID, *attributes(iops))
 }
 
+func TestTheContractOfChanges(t *testing.T) {
+	backendtest.ModifyContract(t, func(t *testing.T) (backend.Backend, func(string) map[string]string) {
+		w := newWorld(t)
+		return w.Backend, w.attributesOf
+	})
+}
+
 func TestAVolumeIsMadeWithAttributesAndGetsOthers(t *testing.T) {
 	w := newWorld(t)
 	w.secrets["grow"], w.secrets["change"] = map[string][]byte{"key": []byte("g")}, map[string][]byte{"key": []byte("c")}

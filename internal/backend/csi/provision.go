@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 	"github.com/stowage-dev/stowage/internal/backend/csi/segments"
 	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 )
@@ -43,9 +44,9 @@ func (b *csiBackend) Provision(ctx context.Context, request backend.Request) (*b
 	if err != nil {
 		return nil, err
 	}
-	answer, err := call(ctx, b.spec, controller.CreateVolume, creation)
+	answer, err := calling.Call(ctx, b.spec.driver, controller.CreateVolume, creation)
 	if err != nil {
-		return nil, b.spec.errorOf("CreateVolume", err, missingSource)
+		return nil, b.spec.driver.ErrorOf("CreateVolume", err, missingSource)
 	}
 	if err := checkMade(creation, answer.GetVolume()); err != nil {
 		return nil, b.discard(ctx, controller, answer.GetVolume().GetVolumeId(), err)

@@ -71,5 +71,5 @@ func capabilities(request backend.Request, fsType string, can abilities) []*csis
 }
 
 func accessMode(mode corev1.PersistentVolumeAccessMode, can abilities) csispec.VolumeCapability_AccessMode_Mode {
-	return wire.AccessMode(mode, can.has(csispec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER))
+	return wire.AccessMode(mode, can.distinguishes())
 }

@@ -7,6 +7,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 )
 
 const (
@@ -22,13 +23,13 @@ type settings struct {
 	// backend is the name of the StorageBackend.
 	backend string
 	// target is the endpoint, as gRPC names it.
-	target  string
-	timeout time.Duration
+	target string
+	driver calling.Driver
 }
 
 func settingsFrom(object *stowagev1alpha1.StorageBackend) (settings, error) {
 	spec := settings{CSIBackend: *object.Spec.CSI, backend: object.Name}
-	spec.timeout = cmp.Or(spec.Timeout.Duration, defaultTimeout)
+	spec.driver = calling.Driver{Name: spec.Driver, Endpoint: spec.Endpoint, Timeout: cmp.Or(spec.Timeout.Duration, defaultTimeout)}
 	if object.Name != spec.Driver {
 		return spec, backend.Invalid.Errorf("the name of a StorageBackend with csi must be the driver's: create one with the name %q", spec.Driver)
 	}

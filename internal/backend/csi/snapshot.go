@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 )
 
 // usedSnapshot: of DeleteSnapshot, FailedPrecondition says that the snapshot is used.
@@ -32,11 +33,11 @@ func (b *csiBackend) CreateSnapshot(ctx context.Context, request backend.Snapsho
 	if err != nil {
 		return nil, backend.Unavailable.Errorf("%w", err)
 	}
-	answer, err := call(ctx, b.spec, controller.CreateSnapshot, &csispec.CreateSnapshotRequest{
+	answer, err := calling.Call(ctx, b.spec.driver, controller.CreateSnapshot, &csispec.CreateSnapshotRequest{
 		Name: request.ID, SourceVolumeId: request.Volume, Parameters: request.Parameters, Secrets: secrets,
 	})
 	if err != nil {
-		return nil, b.spec.errorOf("CreateSnapshot", err, nil)
+		return nil, b.spec.driver.ErrorOf("CreateSnapshot", err, nil)
 	}
 	made := answer.GetSnapshot()
 	if made.GetSourceVolumeId() != request.Volume {
@@ -57,9 +58,9 @@ func (b *csiBackend) DeleteSnapshot(ctx context.Context, handle string) error {
 	if err != nil {
 		return err
 	}
-	_, err = call(ctx, b.spec, controller.DeleteSnapshot, &csispec.DeleteSnapshotRequest{SnapshotId: handle, Secrets: secrets})
+	_, err = calling.Call(ctx, b.spec.driver, controller.DeleteSnapshot, &csispec.DeleteSnapshotRequest{SnapshotId: handle, Secrets: secrets})
 	if err != nil {
-		err = b.spec.errorOf("DeleteSnapshot", err, usedSnapshot)
+		err = b.spec.driver.ErrorOf("DeleteSnapshot", err, usedSnapshot)
 	}
 	if errors.Is(err, backend.NotFound) {
 		return nil
@@ -81,9 +82,9 @@ func (b *csiBackend) FindSnapshot(ctx context.Context, handle string) (*backend.
 	if err != nil {
 		return nil, err
 	}
-	page, err := call(ctx, b.spec, controller.ListSnapshots, &csispec.ListSnapshotsRequest{SnapshotId: handle, Secrets: secrets})
+	page, err := calling.Call(ctx, b.spec.driver, controller.ListSnapshots, &csispec.ListSnapshotsRequest{SnapshotId: handle, Secrets: secrets})
 	if err != nil {
-		return nil, b.spec.unanswered("ListSnapshots", err)
+		return nil, b.spec.driver.Unanswered("ListSnapshots", err)
 	}
 	for _, entry := range page.GetEntries() {
 		if entry.GetSnapshot().GetSnapshotId() == handle {

@@ -64,6 +64,8 @@ type driver struct {
 	lies func(*csispec.Volume)
 	// liesOfSnapshots changes an answer of CreateSnapshot.
 	liesOfSnapshots func(*csispec.Snapshot)
+	// refuses is why a volume can't be used as asked.
+	refuses string
 	// room is what GetCapacity answers.
 	room *csispec.GetCapacityResponse
 }

@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -215,12 +213,13 @@ func (d *CSI) Inspect(_ context.Context, ids []string) (backend.Inspection, erro
 }
 
 // Expand sets the new capacity.
-func (d *CSI) Expand(ctx context.Context, handle string, capacity resource.Quantity) (backend.Expansion, error) {
-	id, err := idOf(handle)
+func (d *CSI) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	id, err := idOf(request.ID)
 	if err != nil {
 		return backend.Expansion{}, err
 	}
-	return d.of.Expand(ctx, id, capacity)
+	request.ID = id
+	return d.of.Expand(ctx, request)
 }
 
 // Modify gives a volume other attributes, or fails as FailNext said, or HalfNext.

@@ -11,7 +11,8 @@ import (
 var _ backend.Expander = (*Backend)(nil)
 
 // Expand sets the new capacity, or fails as FailNext said.
-func (b *Backend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+func (b *Backend) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	id, capacity := request.ID, request.Capacity
 	if err := b.begin(ctx, "Expand "+id+" to "+capacity.String()); err != nil {
 		return backend.Expansion{}, err
 	}

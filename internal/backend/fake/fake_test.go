@@ -1,6 +1,7 @@
 package fake_test
 
 import (
+	"path"
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -23,6 +24,13 @@ func TestTheFakesKeepTheContractOfSnapshots(t *testing.T) {
 	backendtest.SnapshotContract(t, func(*testing.T) (backend.Backend, func(string) bool) {
 		storage := fake.New()
 		return fake.NewCSI(storage), storage.Has
+	})
+}
+
+func TestTheFakeKeepsTheContractOfChanges(t *testing.T) {
+	backendtest.ModifyContract(t, func(*testing.T) (backend.Backend, func(string) map[string]string) {
+		driver := fake.NewCSI(fake.New())
+		return driver, func(handle string) map[string]string { return driver.Request(path.Base(handle)).Attributes.Parameters }
 	})
 }
 

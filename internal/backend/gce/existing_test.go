@@ -97,7 +97,7 @@ func TestNothingElseIsEverDoneToAnExistingDisk(t *testing.T) {
 		request.ID = id
 		_, err := on.Provision(t.Context(), request)
 		w.mustBe(err, backend.Conflict)
-		_, err = on.Expand(t.Context(), id, resource.MustParse("20Gi"))
+		_, err = on.Expand(t.Context(), backend.ExpandRequest{ID: id, Capacity: resource.MustParse("20Gi")})
 		w.mustBe(err, backend.Conflict)
 		_, err = on.Retain(t.Context(), id)
 		w.mustBe(err, backend.Conflict)

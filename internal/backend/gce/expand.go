@@ -10,9 +10,9 @@ import (
 )
 
 // Expand makes the volume's disk larger; its node grows the file system.
-func (b *gceBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	return inCloud(ctx, b, "growing volume "+id, func(c *cloud.Client) (backend.Expansion, error) {
-		return b.expand(ctx, c, id, capacity)
+func (b *gceBackend) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	return inCloud(ctx, b, "growing volume "+request.ID, func(c *cloud.Client) (backend.Expansion, error) {
+		return b.expand(ctx, c, request.ID, request.Capacity)
 	})
 }
 

@@ -34,7 +34,7 @@ var calls = map[string]struct {
 		},
 	},
 	"Expand": {"disks.resize", withVolume, func(w *world, on *gceBackend) error {
-		_, err := on.Expand(w.Context(), "pvc-1", resource.MustParse("20Gi"))
+		_, err := on.Expand(w.Context(), backend.ExpandRequest{ID: "pvc-1", Capacity: resource.MustParse("20Gi")})
 		return err
 	}},
 	"Retain": {"disks.setLabels", withVolume, func(w *world, on *gceBackend) error {
@@ -329,7 +329,7 @@ func TestAnExhaustedQuotaIsTriedAgain(t *testing.T) {
 	w.mustProvision(on, backendtest.Request("1"))
 	_, err := w.provision(on, backendtest.Request("2"))
 	w.mustBe(err, backend.Exhausted, "a quota of project demo is used up: raise it, or delete disks", "DISKS_TOTAL_GB")
-	_, err = on.Expand(t.Context(), "pvc-1", resource.MustParse("20Gi"))
+	_, err = on.Expand(t.Context(), backend.ExpandRequest{ID: "pvc-1", Capacity: resource.MustParse("20Gi")})
 	w.mustBe(err, backend.Exhausted)
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-1") }))
 	w.mustProvision(on, backendtest.Request("2"))

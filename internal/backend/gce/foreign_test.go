@@ -71,7 +71,7 @@ func everyCall(t *testing.T, on *gceBackend) map[string]error {
 	t.Helper()
 	errs := map[string]error{}
 	_, errs["Provision"] = on.Provision(t.Context(), backendtest.Request("1"))
-	_, errs["Expand"] = on.Expand(t.Context(), "pvc-1", resource.MustParse("20Gi"))
+	_, errs["Expand"] = on.Expand(t.Context(), backend.ExpandRequest{ID: "pvc-1", Capacity: resource.MustParse("20Gi")})
 	_, errs["Retain"] = on.Retain(t.Context(), "pvc-1")
 	_, errs["Attach"] = on.Attach(t.Context(), backend.AttachRequest{ID: "pvc-1", Node: node("node-1")})
 	errs["Detach"] = on.Detach(t.Context(), "pvc-1", node("node-1"))

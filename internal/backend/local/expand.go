@@ -17,20 +17,20 @@ var _ backend.Expander = (*localBackend)(nil)
 
 // Expand requests more room from the node's agent, then waits for its answer. A request without
 // room stands until a smaller one replaces it. It reads live: NotFound ends all repeats.
-func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	volume, err := b.ownVolume(ctx, id)
+func (b *localBackend) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	volume, err := b.ownVolume(ctx, request.ID)
 	switch {
 	case err != nil:
 		return backend.Expansion{}, err
 	case volume == nil:
-		return backend.Expansion{}, backend.NotFound.Errorf("there is no NodeVolume %s: its data is gone, or was never made", id)
+		return backend.Expansion{}, backend.NotFound.Errorf("there is no NodeVolume %s: its data is gone, or was never made", request.ID)
 	case !volume.DeletionTimestamp.IsZero():
-		return backend.Expansion{}, backend.Conflict.Errorf("NodeVolume %s is being deleted: it doesn't grow", id)
+		return backend.Expansion{}, backend.Conflict.Errorf("NodeVolume %s is being deleted: it doesn't grow", request.ID)
 	}
-	if err := checkSize(capacity); err != nil {
+	if err := checkSize(request.Capacity); err != nil {
 		return backend.Expansion{}, err
 	}
-	has, capacity := ptr.Deref(volume.Status.Capacity, resource.Quantity{}), roundUp(volume, capacity)
+	has, capacity := ptr.Deref(volume.Status.Capacity, resource.Quantity{}), roundUp(volume, request.Capacity)
 	if err := b.requestCapacity(ctx, volume, larger(capacity, has)); err != nil {
 		return backend.Expansion{}, err
 	}

@@ -137,7 +137,7 @@ func (c cluster) withVolume(t *testing.T) (cluster, backend.Backend) {
 }
 
 func grow(t *testing.T, disks backend.Backend, size string) (backend.Expansion, error) {
-	return backend.Expand(t.Context(), disks, backendtest.Request("1").ID, resource.MustParse(size))
+	return backend.Expand(t.Context(), disks, backend.ExpandRequest{ID: backendtest.Request("1").ID, Capacity: resource.MustParse(size)})
 }
 
 // sayOfGrowth reports, as the agent, that volume 1 can't have the requested capacity.

@@ -13,12 +13,12 @@ var _ backend.Expander = (*nfsBackend)(nil)
 
 // Expand changes nothing on the share: a directory has no size of its own, and its capacity is a
 // label. It fails where the whole share is smaller.
-func (b *nfsBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	return onShare(ctx, b, "growing volume "+id, func(ctx context.Context, root tree.Dir) (backend.Expansion, error) {
-		if err := b.checkGrowth(ctx, root, id, capacity); err != nil {
+func (b *nfsBackend) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	return onShare(ctx, b, "growing volume "+request.ID, func(ctx context.Context, root tree.Dir) (backend.Expansion, error) {
+		if err := b.checkGrowth(ctx, root, request.ID, request.Capacity); err != nil {
 			return backend.Expansion{}, err
 		}
-		return backend.Expansion{Capacity: capacity, Advisory: true}, nil
+		return backend.Expansion{Capacity: request.Capacity, Advisory: true}, nil
 	})
 }
 

@@ -42,6 +42,8 @@ const (
 	createSnapshot operation = "create-snapshot"
 	deleteSnapshot operation = "delete-snapshot"
 	findSnapshot   operation = "find-snapshot"
+	// validate is about what a volume object promises.
+	validate operation = "validate"
 	// recycle empties the directory of a volume.
 	recycle operation = "recycle"
 	attach  operation = "attach"

@@ -82,7 +82,7 @@ func TestEachCallIsMeasuredByOperationAndOutcome(t *testing.T) {
 				_, _ = opened.Provision(t.Context(), backendtest.Request("1"))
 			}
 			id := backendtest.Request("1").ID
-			_, _ = backend.Expand(t.Context(), opened, id, resource.MustParse("2Mi"))
+			_, _ = backend.Expand(t.Context(), opened, backend.ExpandRequest{ID: id, Capacity: resource.MustParse("2Mi")})
 			attacher, _ := backend.As[backend.Attacher](opened)
 			lister, _ := backend.As[backend.AttachmentLister](opened)
 			for _, one := range []string{id, disk} {

@@ -19,7 +19,7 @@ func TestACallToGrowAVolumeDoesNotReplaceTheAnswerOfItsChange(t *testing.T) {
 		d.SetLatency(time.Second)
 		driver := d.queue.Serve(queue.Target{Name: "disks", Limit: 1}, fake.NewCSI(d.Backend), func() { woken <- struct{}{} })
 		for range 10 {
-			if _, err := backend.Expand(t.Context(), driver, "projects/demo/zones/a/disks/absent", resource.MustParse("2Gi")); err == nil {
+			if _, err := backend.Expand(t.Context(), driver, backend.ExpandRequest{ID: "projects/demo/zones/a/disks/absent", Capacity: resource.MustParse("2Gi")}); err == nil {
 				t.Fatal("a volume that isn't there has grown")
 			}
 			err := backend.Modify(t.Context(), driver, "projects/demo/zones/a/disks/absent", backend.Attributes{Class: "gold"})

@@ -344,7 +344,7 @@ func TestAVolumeGrowsThroughAQueueWhereItCanGrow(t *testing.T) {
 	if _, can := backend.As[backend.Expander](fixed); can {
 		t.Error("the backend can't grow volumes, and its queue offers to")
 	}
-	if _, err := backend.Expand(t.Context(), fixed, "v", backendtest.Request("1").Capacity); !errors.Is(err, backend.Invalid) {
+	if _, err := backend.Expand(t.Context(), fixed, backend.ExpandRequest{ID: "v", Capacity: backendtest.Request("1").Capacity}); !errors.Is(err, backend.Invalid) {
 		t.Errorf("without the ability it returns %v", err)
 	}
 }
@@ -355,7 +355,7 @@ func TestALongGrowthIsAnsweredWhenItIsRepeated(t *testing.T) {
 		_ = d.provision(asked)
 		release := d.Hold()
 		expand := func(size string) (backend.Expansion, error) {
-			return backend.Expand(context.Background(), d.served(asked.ID), asked.ID, resource.MustParse(size))
+			return backend.Expand(context.Background(), d.served(asked.ID), backend.ExpandRequest{ID: asked.ID, Capacity: resource.MustParse(size)})
 		}
 		if _, err := expand("2Mi"); !errors.Is(err, backend.Queued) {
 			t.Errorf("it answers %v", err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
@@ -70,11 +68,11 @@ func (s *served) Undo(ctx context.Context, request backend.Request) error {
 }
 
 // Expand grows a volume.
-func (s *served) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+func (s *served) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
 	return submit[backend.Expansion](ctx, s, &call{
-		subject: subject{operation: expand, parameters: parameters{capacity: capacity.Value()}},
-		key:     key{id: id},
-		run:     func(ctx context.Context) (any, error) { return backend.Expand(ctx, s.Backend, id, capacity) },
+		subject: subject{operation: expand, parameters: parameters{capacity: request.Capacity.Value()}},
+		key:     key{id: request.ID},
+		run:     func(ctx context.Context) (any, error) { return backend.Expand(ctx, s.Backend, request) },
 	})
 }
 

@@ -59,7 +59,7 @@ func pvLink(v *stored) Link {
 		link.Do = "check the storage itself; kubectl stowage audit has the time of the audit"
 	case pv.DeletionTimestamp.IsZero() && facts.Newest(v.events, true, event.VolumeUnusable) != "":
 		link.State, link.Says = Wrong, facts.Newest(v.events, true, event.VolumeUnusable)
-		link.Do = "change spec.accessModes; for another volumeMode, create the PersistentVolume again, with policy Retain"
+		link.Do = "change spec.accessModes; for another volumeMode, fsType or volumeHandle, create the PersistentVolume again, with policy Retain"
 	case pv.Status.Phase == corev1.VolumeFailed:
 		link.State, link.Says = Wrong, "Failed: "+pv.Status.Message
 	case !pv.DeletionTimestamp.IsZero():

@@ -56,6 +56,7 @@ type Growth struct {
 	// growable are claims whose volumes can grow on this node: the volume is read again only when
 	// the claim is to grow.
 	growable growable
+	turns    turns
 }
 
 // New returns the reconciler of the claims of a node's pods.
@@ -81,12 +82,13 @@ func (g *Growth) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		g.growable.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	switch {
-	case found.block:
-		// It has no file system: the controller finishes its expansion.
-		err = g.growDevice(ctx, found)
-	case isPendingOnNode(found.claim):
-		err = g.growFileSystem(ctx, found)
+	if found.block || isPendingOnNode(found.claim) {
+		driver := driverOf(found.volume)
+		if !g.turns.begin(driver, request.NamespacedName) {
+			return ctrl.Result{RequeueAfter: lastGrowthWait}, nil
+		}
+		defer g.turns.end(driver)
+		err = g.grow(ctx, found)
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -150,6 +152,14 @@ func (g *Growth) read(ctx context.Context, key client.ObjectKey, object client.O
 		return false, fmt.Errorf("reading %s for its expansion: %w", key, err)
 	}
 	return true, nil
+}
+
+func (g *Growth) grow(ctx context.Context, found *growing) error {
+	if found.block {
+		// It has no file system: the controller finishes its expansion.
+		return g.growDevice(ctx, found)
+	}
+	return g.growFileSystem(ctx, found)
 }
 
 func (g *Growth) growDevice(ctx context.Context, found *growing) error {

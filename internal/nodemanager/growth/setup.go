@@ -24,13 +24,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 )
 
-const (
-	// concurrentGrowths is how many file systems grow at once.
-	concurrentGrowths = 4
-	// mountedDelay is how long after a pod got its volumes its claims are read: not while other
-	// pods wait for theirs.
-	mountedDelay = time.Second
-)
+// mountedDelay is how long after a pod got its volumes its claims are read: not while other pods wait
+// for theirs.
+const mountedDelay = time.Second
 
 // SetupWithManager adds the reconciler to a manager, which may be running. nodeVolumes is a cache of
 // this node's NodeVolumes, whose claims are read when their storage has grown; it may be nil.
@@ -38,12 +34,17 @@ func (g *Growth) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) 
 	blueprint := ctrl.NewControllerManagedBy(mgr).
 		Named("volume-growth").
 		Watches(&corev1.Pod{}, claimHandler(), builder.WithPredicates(mountedVolumes())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentGrowths})
+		WatchesRawSource(&g.turns.waking).
+		WithOptions(g.options())
 	if nodeVolumes != nil {
 		blueprint = blueprint.WatchesRawSource(source.Kind(nodeVolumes, &stowagev1alpha1.NodeVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(g.requestOfClaim), grownStorage()))
 	}
 	return blueprint.Complete(effect.Reported[ctrl.Request](g))
+}
+
+func (*Growth) options() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: concurrentGrowths}
 }
 
 // claimHandler maps a pod to its claims, after mountedDelay.

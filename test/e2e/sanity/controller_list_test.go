@@ -79,7 +79,7 @@ func (s *controller) ControllerExpandVolume(ctx context.Context, req *csi.Contro
 	wanted := *resource.NewQuantity(req.GetCapacityRange().GetRequiredBytes(), resource.BinarySI)
 	var grown backend.Expansion
 	err = s.finished(ctx, func(ctx context.Context) (err error) {
-		grown, err = backend.Expand(ctx, s.Backend, known.made.Handle, wanted)
+		grown, err = backend.Expand(ctx, s.Backend, backend.ExpandRequest{ID: known.made.Handle, Capacity: wanted})
 		return err
 	})
 	if err != nil {

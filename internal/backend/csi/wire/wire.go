@@ -3,12 +3,19 @@
 package wire
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
+
+// maxProblems bounds what is passed on of what is wrong with a volume.
+const maxProblems = 10
 
 // KindOf is what a code means for the caller of a call that changes something, as the CSI
 // specification has it. "" is an unknown outcome: the call may have had its effect.
@@ -76,10 +83,38 @@ func AccessMode(mode corev1.PersistentVolumeAccessMode, distinguishes bool) csis
 	}
 }
 
+// PublishMode is the one access mode that stands for all of a volume.
+func PublishMode(pv *corev1.PersistentVolume, distinguishes bool) (csispec.VolumeCapability_AccessMode_Mode, error) {
+	has := func(mode corev1.PersistentVolumeAccessMode) bool { return slices.Contains(pv.Spec.AccessModes, mode) }
+	switch {
+	case has(corev1.ReadWriteMany):
+		return AccessMode(corev1.ReadWriteMany, distinguishes), nil
+	case has(corev1.ReadOnlyMany) && (has(corev1.ReadWriteOnce) || has(corev1.ReadWriteOncePod)):
+		return 0, backend.Invalid.Errorf("volume %s has ReadOnlyMany and a mode that writes: CSI has no name for both, so remove one", pv.Name)
+	case len(pv.Spec.AccessModes) == 0:
+		return 0, backend.Invalid.Errorf("volume %s has no access mode", pv.Name)
+	default:
+		return AccessMode(pv.Spec.AccessModes[0], distinguishes), nil
+	}
+}
+
 // Size is that of keys and values.
 func Size(attributes map[string]string) (bytes int) {
 	for key, value := range attributes {
 		bytes += len(key) + len(value)
 	}
 	return bytes
+}
+
+// HealthText says what is wrong with a volume: "" for nothing.
+func HealthText(health *csispec.VolumeHealth) string {
+	var all []string
+	for _, problem := range health.GetHealthStatuses() {
+		if len(all) == maxProblems {
+			break
+		}
+		all = append(all, strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s (%.100s): %.400s", problem.GetStatus(), problem.GetReason(), problem.GetMessage())), ":"))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
 }

@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -47,24 +46,11 @@ func (c *Caller) seenAt(table mount.Table, volume *corev1.PersistentVolume) (str
 	return "", false
 }
 
-// errExpanding: growths wait in one queue for all drivers, and a driver that hangs has one place.
-var errExpanding = errors.New("the driver is growing another volume")
-
-// Expand has a volume made as large as its object says. It makes one such call at a time to
-// each driver: more that hang would hold up the growth of other volumes.
+// Expand has a volume made as large as its object says.
 func (c *Caller) Expand(ctx context.Context, object *corev1.PersistentVolume) (int64, error) {
-	driver, err := c.find(object.Spec.CSI.Driver)
-	if err != nil {
-		return 0, err
-	}
-	only, acquired := c.locks.TryAcquire("expand " + driver.Name())
-	if !acquired {
-		return 0, fmt.Errorf("CSI driver %s: %w", driver.Name(), errExpanding)
-	}
-	defer only()
 	spec := volumes.Spec{PersistentVolume: object}
 	data := c.dataOf(spec)
-	_, release, err := c.begin(ctx, data)
+	driver, release, err := c.begin(ctx, data)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,75 @@
+package volumeattachment
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
+	"github.com/stowage-dev/stowage/internal/index"
+)
+
+func TestARefusedAttachIsRetriedSoonAndThenEverMoreSlowly(t *testing.T) {
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-1"}}
+	for kind, last := range map[backend.ErrorKind]time.Duration{backend.Invalid: 5 * time.Minute, backend.Conflict: 30 * time.Second} {
+		clock := clocktesting.NewFakeClock(time.Now())
+		r := &reporter{clock: clock}
+		next := func() time.Duration {
+			t.Helper()
+			result, err := r.retryOf(attachment, kind.Errorf("it is attached elsewhere"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clock.Step(result.RequeueAfter)
+			return result.RequeueAfter
+		}
+		for i, want := range []time.Duration{1, 1, 2, 4, 8, 16} {
+			if got := next(); got != want*time.Second {
+				t.Errorf("%s: retry %d comes after %s", kind, i, got)
+			}
+		}
+		for range 10 {
+			next()
+		}
+		if got := next(); got != last {
+			t.Errorf("%s: the last comes after %s", kind, got)
+		}
+		for after, ends := range map[string]func(){
+			"it was attached":    func() { r.forget(client.ObjectKeyFromObject(attachment)) },
+			"the cloud was away": func() { _, _ = r.retryOf(attachment, backend.Unavailable.Errorf("away"), nil) },
+		} {
+			next()
+			ends()
+			if got := next(); got != time.Second {
+				t.Errorf("%s: the first after %s comes after %s", kind, after, got)
+			}
+			clock.Step(time.Hour)
+		}
+	}
+}
+
+func TestARefusedAttachIsRetriedSoonOnceAnotherAttachmentOfItsVolumeIsGone(t *testing.T) {
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.GCEDriver, VolumeHandle: "v"}
+	waits := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "waits"}}
+	waits.Spec.Attacher, waits.Spec.Source.PersistentVolumeName = stowagev1alpha1.GCEDriver, &volume.Name
+	gone := waits.DeepCopy()
+	gone.Name = "gone"
+	api := fake.NewClientBuilder().WithObjects(volume, waits).WithIndex(waits, index.AttachmentsByVolume, index.AttachmentVolume).
+		WithIndex(volume, index.VolumesByHandle, func(object client.Object) []string { return index.HandleOf(object.(*corev1.PersistentVolume)) }).Build()
+	r := &reporter{}
+	began := time.Now()
+	r.refused.Note("waits", began)
+	w := watches{api, drivers.New(api), &r.refused}
+	if requests := w.othersOfVolume(t.Context(), gone); len(requests) != 1 || !r.refused.Last("waits").IsZero() {
+		t.Errorf("it wakes %v, which wait since %s", requests, r.refused.Last("waits"))
+	}
+}
