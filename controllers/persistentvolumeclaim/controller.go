@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -112,7 +112,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolumeclaim").
 		Watches(&corev1.PersistentVolumeClaim{}, r.ClaimEvents()).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsCopying), builder.WithPredicates(provisioning.NewPhases)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.sources.ClaimsCopying), builder.WithPredicates(datasource.NewPhases)).
 		Watches(&corev1.PersistentVolume{}, r.VolumeEvents()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod), builder.WithPredicates(uses.OnlyNew)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).

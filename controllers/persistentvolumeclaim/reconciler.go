@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/modification"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
@@ -46,6 +47,7 @@ type Reconciler struct {
 	rooms wake.Rounds
 
 	protector   *protection.Protector
+	sources     *datasource.Finder
 	binder      *binding.Binder
 	provisioner *provisioning.Provisioner
 	expander    *expansion.Expander
@@ -65,11 +67,12 @@ func New(deps reconciler.Dependencies) *Reconciler {
 		events:    deps.Events,
 		waiting:   deps.Waiting,
 		protector: protection.New(deps),
+		sources:   datasource.New(deps),
 	}
 	r.Index = binder.NewIndex(r.waking.Add)
 	r.binder = binding.New(deps, r.Index, r.protector)
 	r.provisioner = provisioning.New(deps, provisioning.Parts{
-		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector,
+		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector, Sources: r.sources,
 	})
 	r.expander = expansion.New(deps, r.openFor)
 	r.modifier = modification.New(deps, r.openFor)

@@ -282,7 +282,7 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 	if err := attributes.FillAgain(ctx, r.live, claim, &request, object); err != nil {
 		return err
 	}
-	if err := r.fillFrom(ctx, &step.Scope{Claim: claim}, object, &request); err != nil {
+	if err := r.sources.Fill(ctx, claim, object, &request); err != nil {
 		return err
 	}
 	if !operation.Undoing {

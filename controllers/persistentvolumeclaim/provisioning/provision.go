@@ -103,7 +103,7 @@ func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev
 	if err := attributes.Fill(ctx, r.live, scope.Claim, &request, object); err != nil {
 		return nil, request, err
 	}
-	err = r.fillFrom(ctx, scope, object, &request)
+	err = r.sources.Fill(ctx, scope.Claim, object, &request)
 	return object, request, err
 }
 

@@ -1,4 +1,4 @@
-package provisioning
+package datasource
 
 import (
 	"context"
@@ -10,13 +10,11 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
@@ -24,57 +22,35 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-const (
-	// SnapshotKind is the kind of a data source that is a snapshot.
-	SnapshotKind = "VolumeSnapshot"
-	// SnapshotGroup is the API group of snapshots.
-	SnapshotGroup     = "snapshot.storage.k8s.io"
-	withoutDataSource = "create the claim without dataSource"
-)
-
-// sourceOf returns the volume that a claim's volume is cloned from, or nil for none. Anything
-// that prevents the clone is an error: no empty volume takes its place.
-func (r *Provisioner) sourceOf(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
-	ref := provisioned.DataSource(scope.Claim)
+// copied returns the volume that a claim's volume is cloned from.
+func (f *Finder) copied(ctx context.Context, claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+	ref := provisioned.DataSource(claim)
 	switch {
-	case ref == nil:
-		return nil, nil
 	case ref.Kind != provisioned.ClaimKind:
 		return nil, backend.Invalid.Errorf("StorageBackend %s can't restore %s %s, and no empty volume is made in its place: %s",
 			object.Name, ref.Kind, ref.Name, withoutDataSource)
-	case ptr.Deref(ref.Namespace, scope.Claim.Namespace) != scope.Claim.Namespace:
+	case ptr.Deref(ref.Namespace, claim.Namespace) != claim.Namespace:
 		return nil, backend.Invalid.Errorf("claim %s/%s is in another namespace, from which nothing is copied: create the claim there",
 			*ref.Namespace, ref.Name)
 	}
 	source := &corev1.PersistentVolumeClaim{}
-	key := client.ObjectKey{Namespace: scope.Claim.Namespace, Name: ref.Name}
-	if err := r.client.Get(ctx, key, source); err != nil {
+	key := client.ObjectKey{Namespace: claim.Namespace, Name: ref.Name}
+	if err := f.client.Get(ctx, key, source); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, backend.Unavailable.Errorf("claim %s, which is to be copied, does not exist: create it, or %s", key, withoutDataSource)
 		}
 		return nil, fmt.Errorf("reading claim %s, which is to be copied: %w", key, err)
 	}
-	if err := copyable(scope.Claim, source); err != nil {
+	if err := copyable(claim, source); err != nil {
 		return nil, err
 	}
-	return r.copied(ctx, source, object)
-}
-
-// fillFrom sets the source of a request. Once a backend was called, the source may be deleted:
-// the pending operation is still completed or undone.
-func (r *Provisioner) fillFrom(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request *backend.Request) error {
-	source, err := r.sourceOf(ctx, scope, object)
-	if err != nil && controllerutil.ContainsFinalizer(scope.Claim, stowagev1alpha1.ProvisioningFinalizer) {
-		return nil
-	}
-	request.Source = source
-	return err
+	return f.volumeOf(ctx, source, object)
 }
 
 // ClaimsCopying wakes the claims that wait for the source of their clone.
-func (r *Provisioner) ClaimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
+func (f *Finder) ClaimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
-	err := r.client.List(ctx, claims, client.InNamespace(source.GetNamespace()), client.MatchingFields{index.ClaimsBySource: source.GetName()}, wake.Unhurried)
+	err := f.client.List(ctx, claims, client.InNamespace(source.GetNamespace()), client.MatchingFields{index.ClaimsBySource: source.GetName()}, wake.Unhurried)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the copies", "claim", client.ObjectKeyFromObject(source))
 	}
@@ -105,10 +81,10 @@ func copyable(claim, source *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// copied returns the volume of a bound claim, if it is in the backend.
-func (r *Provisioner) copied(ctx context.Context, source *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+// volumeOf returns the volume of a bound claim, if it is in the backend.
+func (f *Finder) volumeOf(ctx context.Context, source *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
 	pv := &corev1.PersistentVolume{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: source.Spec.VolumeName}, pv)
+	err := f.client.Get(ctx, client.ObjectKey{Name: source.Spec.VolumeName}, pv)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading volume %s, which is to be copied: %w", source.Spec.VolumeName, err)
