@@ -43,6 +43,9 @@ type Reconciler struct {
 	events   events.EventRecorder
 	recorded event.Last
 	waiting  *waiting.Claims
+	// WatchSnapshots makes snapshots wake claims, too. SetupWithManager sets it. It is called once the API
+	// server serves snapshots, which may be at any time.
+	WatchSnapshots func() error
 	// rooms wakes the claims of a backend after its disks got more free space.
 	rooms wake.Rounds
 
@@ -67,10 +70,10 @@ func New(deps reconciler.Dependencies) *Reconciler {
 		events:    deps.Events,
 		waiting:   deps.Waiting,
 		protector: protection.New(deps),
-		sources:   datasource.New(deps),
 	}
 	r.Index = binder.NewIndex(r.waking.Add)
 	r.binder = binding.New(deps, r.Index, r.protector)
+	r.sources = datasource.New(deps, r.openFor)
 	r.provisioner = provisioning.New(deps, provisioning.Parts{
 		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector, Sources: r.sources,
 	})

@@ -8,34 +8,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/provisioned"
-	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// copied returns the volume that a claim's volume is cloned from.
-func (f *Finder) copied(ctx context.Context, claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+const withoutDataSource = "create the claim without dataSource"
+
+// copies finds the volumes of other claims. Reads are of the cache.
+type copies struct{ client client.Reader }
+
+// sourceOf returns the volume that a claim's volume is cloned from.
+func (c copies) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
 	ref := provisioned.DataSource(claim)
-	switch {
-	case ref.Kind != provisioned.ClaimKind:
-		return nil, backend.Invalid.Errorf("StorageBackend %s can't restore %s %s, and no empty volume is made in its place: %s",
-			object.Name, ref.Kind, ref.Name, withoutDataSource)
-	case ptr.Deref(ref.Namespace, claim.Namespace) != claim.Namespace:
+	if ptr.Deref(ref.Namespace, claim.Namespace) != claim.Namespace {
 		return nil, backend.Invalid.Errorf("claim %s/%s is in another namespace, from which nothing is copied: create the claim there",
 			*ref.Namespace, ref.Name)
 	}
 	source := &corev1.PersistentVolumeClaim{}
 	key := client.ObjectKey{Namespace: claim.Namespace, Name: ref.Name}
-	if err := f.client.Get(ctx, key, source); err != nil {
+	if err := c.client.Get(ctx, key, source); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, backend.Unavailable.Errorf("claim %s, which is to be copied, does not exist: create it, or %s", key, withoutDataSource)
 		}
@@ -44,24 +40,8 @@ func (f *Finder) copied(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	if err := copyable(claim, source); err != nil {
 		return nil, err
 	}
-	return f.volumeOf(ctx, source, object)
+	return c.volumeOf(ctx, source, object)
 }
-
-// ClaimsCopying wakes the claims that wait for the source of their clone.
-func (f *Finder) ClaimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
-	claims := &corev1.PersistentVolumeClaimList{}
-	err := f.client.List(ctx, claims, client.InNamespace(source.GetNamespace()), client.MatchingFields{index.ClaimsBySource: source.GetName()}, wake.Unhurried)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the copies", "claim", client.ObjectKeyFromObject(source))
-	}
-	return wake.Requests(claims.Items)
-}
-
-// NewPhases passes claims that are created or deleted, or have a new phase.
-var NewPhases = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
-	return before.UID != after.UID || before.Status.Phase != after.Status.Phase
-}}
 
 // copyable returns why one claim's volume cannot become a clone of the other's.
 func copyable(claim, source *corev1.PersistentVolumeClaim) error {
@@ -82,9 +62,9 @@ func copyable(claim, source *corev1.PersistentVolumeClaim) error {
 }
 
 // volumeOf returns the volume of a bound claim, if it is in the backend.
-func (f *Finder) volumeOf(ctx context.Context, source *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+func (c copies) volumeOf(ctx context.Context, source *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
 	pv := &corev1.PersistentVolume{}
-	err := f.client.Get(ctx, client.ObjectKey{Name: source.Spec.VolumeName}, pv)
+	err := c.client.Get(ctx, client.ObjectKey{Name: source.Spec.VolumeName}, pv)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading volume %s, which is to be copied: %w", source.Spec.VolumeName, err)
