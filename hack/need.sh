@@ -15,7 +15,7 @@ declare -A nodes=(
   [/usr/sbin/mkfs.ext4]=e2fsprogs [/usr/sbin/mount.nfs]=nfs-common
 )
 # Packages whose programs go into images.
-images='busybox-static ca-certificates coreutils dash e2fsprogs mount nfs-ganesha nfs-ganesha-vfs libtirpc-common util-linux xfsprogs'
+images='busybox-static ca-certificates coreutils dash e2fsprogs mount nfs-ganesha nfs-ganesha-vfs libtirpc-common rpcbind util-linux xfsprogs'
 
 fail() { echo "$*" >&2; exit 1; }
 

@@ -154,7 +154,7 @@ func TestTheNFSServersImageIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"/usr/bin/ganesha.nfsd", "/etc/netconfig", "/usr/local/bin/run_nfs.sh"} {
+	for _, name := range []string{"/usr/bin/ganesha.nfsd", "/usr/sbin/rpcbind", "/etc/netconfig", "/usr/local/bin/run_nfs.sh"} {
 		if _, there := made.files[name]; !there {
 			t.Errorf("it has no %s", name)
 		}

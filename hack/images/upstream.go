@@ -130,7 +130,8 @@ func (s sources) nfsServer(ctx context.Context) (image, error) {
 		return image{}, err
 	}
 	made.files.link("/etc/mtab", "/proc/self/mounts")
-	if err := made.files.addPackages(s, "nfs-ganesha"); err != nil {
+	made.files.write("/etc/passwd", 0o644, []byte(passwords+"_rpc:x:102:65534::/run/rpcbind:/sbin/nologin\n"))
+	if err := made.files.addPackages(s, "nfs-ganesha", "rpcbind"); err != nil {
 		return image{}, err
 	}
 	made.files.write("/usr/local/bin/run_nfs.sh", 0o755, nfsServerScript)
