@@ -35,7 +35,7 @@ func (b *localBackend) Probe(ctx context.Context) error {
 
 // checkDisks returns an error that lists the disks on which no volumes can be made.
 func (b *localBackend) checkDisks(nodes []corev1.Node, disks map[string]*stowagev1alpha1.NodeDisk) error {
-	problems, reported := troubles{}, false
+	problems, reported := &troubles{}, false
 	for _, node := range nodes {
 		switch disk := disks[node.Name]; {
 		case disk != nil && isReported(disk):
@@ -79,7 +79,7 @@ func (t *troubles) add(node, message string) {
 	t.number++
 }
 
-func (t troubles) String() string {
+func (t *troubles) String() string {
 	var problems []string
 	for _, message := range t.messages {
 		word := "nodes"
