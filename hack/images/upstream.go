@@ -131,6 +131,7 @@ func (s sources) nfsServer(ctx context.Context) (image, error) {
 	}
 	made.files.link("/etc/mtab", "/proc/self/mounts")
 	made.files.write("/etc/passwd", 0o644, []byte(passwords+"_rpc:x:102:65534::/run/rpcbind:/sbin/nologin\n"))
+	made.files.write("/etc/services", 0o644, []byte("sunrpc 111/tcp rpcbind\nsunrpc 111/udp rpcbind\n"))
 	if err := made.files.addPackages(s, "nfs-ganesha", "rpcbind"); err != nil {
 		return image{}, err
 	}
