@@ -98,7 +98,6 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		Entry("when it requests another volumeMode", "has another volumeMode: ask for the same", AskingBlock()),
 		Entry("where the other lies in another backend", "has a volume outside of StorageBackend others", InClass("others")),
 		Entry("where it is its own source", "is to be a copy of itself", startingFrom("", provisioned.ClaimKind, "copy")),
-		Entry("where it is to be restored from a snapshot", "can't restore VolumeSnapshot s", startingFrom(provisioning.SnapshotGroup, provisioning.SnapshotKind, "s")),
 	)
 
 	It("is left to the populator that knows what it names", func() {

@@ -19,6 +19,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -111,7 +112,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		volumeattachment.New(deps),
 		comparison.New(deps),
 		storageclass.New(deps),
-		volumesnapshotcontent.NewStarter(deps, func() error { return volumesnapshotcontent.New(deps).SetupWithManager(mgr) }),
+		volumesnapshotcontent.NewStarter(deps, func() error {
+			return errors.Join(claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
+		}),
 	}
 	if options.Namespace != "" {
 		reconcilers = append(reconcilers, csicapacity.New(deps), csicapacity.NewRefresher(deps))

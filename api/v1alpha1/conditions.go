@@ -61,6 +61,12 @@ const AttemptCondition = "stowage.dev/Attempt"
 // the status, which users can't write. Absent: the driver knows no places.
 const PlacementCondition = "stowage.dev/Placement"
 
+// RestoreCondition of a claim records the handle of the snapshot that its volume is restored from, from
+// before the first call until a volume object has the answer: a repeat restores the same snapshot,
+// whatever has its name by then. It is in the status, which users can't write: they could name another
+// tenant's snapshot. Absent: no call to restore was made.
+const RestoreCondition = "stowage.dev/Restore"
+
 // Reasons of conditions. All conditions share the reason of one kind of error.
 const (
 	// ReasonReady: there is no problem.

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -41,6 +41,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -107,12 +108,12 @@ func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 	}
 }
 
-// SetupWithManager watches claims and everything that a claim may wait for.
+// SetupWithManager watches claims and everything that a claim may wait for, but for snapshots.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolumeclaim").
 		Watches(&corev1.PersistentVolumeClaim{}, r.ClaimEvents()).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsCopying), builder.WithPredicates(provisioning.NewPhases)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.sources.ClaimsCopying), builder.WithPredicates(datasource.NewPhases)).
 		Watches(&corev1.PersistentVolume{}, r.VolumeEvents()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod), builder.WithPredicates(uses.OnlyNew)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).
@@ -123,7 +124,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsPlacedOn), builder.WithPredicates(wake.OnlyDeletions)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Claims, claimWorkers)}).
-		Complete(effect.Reported[ctrl.Request](r))
+		Build(effect.Reported[ctrl.Request](r))
+	r.WatchSnapshots = func() error { return r.sources.WatchSnapshots(mgr.GetCache(), built) }
+	return err
 }
 
 // claimWorkers is the number of concurrent reconciles: a bind mostly waits for the API server.

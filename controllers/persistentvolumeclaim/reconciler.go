@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/modification"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
@@ -42,10 +43,14 @@ type Reconciler struct {
 	events   events.EventRecorder
 	recorded event.Last
 	waiting  *waiting.Claims
+	// WatchSnapshots makes snapshots wake claims, too. SetupWithManager sets it. It is called once the API
+	// server serves snapshots, which may be at any time.
+	WatchSnapshots func() error
 	// rooms wakes the claims of a backend after its disks got more free space.
 	rooms wake.Rounds
 
 	protector   *protection.Protector
+	sources     *datasource.Finder
 	binder      *binding.Binder
 	provisioner *provisioning.Provisioner
 	expander    *expansion.Expander
@@ -68,8 +73,9 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	}
 	r.Index = binder.NewIndex(r.waking.Add)
 	r.binder = binding.New(deps, r.Index, r.protector)
+	r.sources = datasource.New(deps, r.openFor)
 	r.provisioner = provisioning.New(deps, provisioning.Parts{
-		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector,
+		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector, Sources: r.sources,
 	})
 	r.expander = expansion.New(deps, r.openFor)
 	r.modifier = modification.New(deps, r.openFor)

@@ -2,6 +2,7 @@ package volumeattachment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -76,6 +77,9 @@ func (r *attacher) attach(ctx context.Context, attachment *storagev1.VolumeAttac
 		case err != nil && !a.callFailed && backend.KindOf(err) == "":
 			return ctrl.Result{}, err
 		case err != nil:
+			if !a.callFailed && errors.Is(err, backend.Conflict) { // An event shows the end of what it waits for, and each retry lists all attachments.
+				r.report.refused.Note(attachment.Name, r.clock.Now().Add(-retryInvalid))
+			}
 			return r.report.failAttach(ctx, attachment, a.pv, err)
 		case a.done:
 			return ctrl.Result{}, nil

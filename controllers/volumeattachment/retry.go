@@ -16,11 +16,9 @@ const (
 	// for it.
 	attachBackoff    = 500 * time.Millisecond
 	attachBackoffMax = time.Minute
-	// retryFirst is the shortest delay before the retry of a refused call. The next are as long as the
-	// call has been refused: a cloud may show a detach a moment late.
+	// retryFirst is the first retry of a refused call. The next take as long as the call has been refused.
 	retryFirst = time.Second
-	// retryRefused is the longest delay before the retry of a refused call: the obstacle may
-	// disappear without an event.
+	// retryRefused is the longest delay before such a retry: the obstacle may disappear without an event.
 	retryRefused = 30 * time.Second
 	// retryInvalid is retryRefused for a call that needs action by a person. Most such changes wake
 	// the attachment, those in a cloud do not.

@@ -55,8 +55,7 @@ type watches struct {
 	refused *wake.Instants
 }
 
-// othersOfVolume wakes the attachments of the same storage as a deleted one. What refused them may
-// be over, or soon.
+// othersOfVolume wakes the attachments of the same storage as a deleted one: what refused them may be over, or soon.
 func (w watches) othersOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range index.AttachmentVolume(object) {

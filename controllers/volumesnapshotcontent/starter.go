@@ -17,7 +17,8 @@ import (
 // lookInterval is how often the API server is asked whether it serves snapshots by now.
 const lookInterval = 30 * time.Second
 
-// Starter adds the reconciler to a running manager, once the API server serves VolumeSnapshotContents.
+// Starter adds the reconciler to a running manager, once the API server serves VolumeSnapshots and their
+// contents.
 // Clusters without their CRDs work as before, and the CRDs may come at any time.
 type Starter struct {
 	live client.Reader
@@ -43,7 +44,7 @@ func (s *Starter) Start(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil && why == "":
-			ctrl.Log.Info("serving snapshots: the API server has VolumeSnapshotContents")
+			ctrl.Log.Info("serving snapshots: the API server has VolumeSnapshots and their contents")
 			return s.add()
 		case err != nil:
 			why = err.Error()
@@ -60,16 +61,17 @@ func (s *Starter) Start(ctx context.Context) error {
 	}
 }
 
-// missing returns why contents can't be read yet; "" if they can. An informer that can't read them would
-// end the manager.
+// missing returns why snapshots and contents can't be read yet; "" if they can. An informer that can't read
+// them would end the manager.
 func (s *Starter) missing(ctx context.Context) (why string, err error) {
-	err = s.live.List(ctx, &snapshotv1.VolumeSnapshotContentList{}, client.Limit(1))
-	switch {
-	case err == nil:
-		return "", nil
-	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		return "the CRDs of snapshot.storage.k8s.io/v1 are not installed", nil
-	default:
-		return "", fmt.Errorf("reading VolumeSnapshotContents: %w", err)
+	for _, list := range []client.ObjectList{&snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{}} {
+		err = s.live.List(ctx, list, client.Limit(1))
+		switch {
+		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+			return "the CRDs of snapshot.storage.k8s.io/v1 are not installed", nil
+		case err != nil:
+			return "", fmt.Errorf("reading a %T: %w", list, err)
+		}
 	}
+	return "", nil
 }

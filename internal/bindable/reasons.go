@@ -44,6 +44,8 @@ const (
 	ReasonUndone = "Undone"
 	// ReasonPlaced: the CSI driver may make the volume in the places of the message.
 	ReasonPlaced = "Placed"
+	// ReasonRestoring: the volume is restored from the snapshot with the handle in the message.
+	ReasonRestoring = "Restoring"
 	// ReasonResizing: the backend grows the volume.
 	ReasonResizing = "Resizing"
 	// ReasonNodeResizePending: the volume has grown, and its file system has not.

@@ -43,14 +43,17 @@ func PendingClass(claim *corev1.PersistentVolumeClaim) []string {
 // ClassKey turns a class into an index value. Claims without a class have one, too.
 func ClassKey(class string) string { return "class/" + class }
 
-// SourceOf returns the name of the claim that an unbound claim's volume is cloned from.
+// SourceOf returns what an unbound claim's volume is filled from: another claim, or a snapshot.
 func SourceOf(claim *corev1.PersistentVolumeClaim) []string {
 	source := provisioned.DataSource(claim)
-	if source == nil || source.Kind != provisioned.ClaimKind || claim.Spec.VolumeName != "" {
+	if source == nil || claim.Spec.VolumeName != "" {
 		return nil
 	}
-	return []string{source.Name}
+	return []string{SourceKey(source.Kind, source.Name)}
 }
+
+// SourceKey turns the kind and the name of a data source into an index value.
+func SourceKey(kind, name string) string { return kind + "/" + name }
 
 // PodOf returns the name of the pod that controls a claim.
 func PodOf(claim *corev1.PersistentVolumeClaim) []string {

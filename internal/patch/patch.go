@@ -140,7 +140,7 @@ type removed struct {
 	Directive string                                    `json:"$patch"`
 }
 
-// ownConditions are the conditions that Stowage writes to a bound claim, and the one that it removes.
+// ownConditions are the conditions that Stowage writes to a bound claim, and those that it removes.
 func ownConditions(before corev1.PersistentVolumeClaimStatus, claim *corev1.PersistentVolumeClaim) []any {
 	own := []any{}
 	for _, condition := range claim.Status.Conditions {
@@ -148,11 +148,11 @@ func ownConditions(before corev1.PersistentVolumeClaimStatus, claim *corev1.Pers
 			own = append(own, condition)
 		}
 	}
-	isPlacement := func(of corev1.PersistentVolumeClaimCondition) bool {
-		return of.Type == stowagev1alpha1.PlacementCondition
-	}
-	if slices.ContainsFunc(before.Conditions, isPlacement) && !slices.ContainsFunc(claim.Status.Conditions, isPlacement) {
-		own = append(own, removed{stowagev1alpha1.PlacementCondition, "delete"})
+	for _, record := range []corev1.PersistentVolumeClaimConditionType{stowagev1alpha1.PlacementCondition, stowagev1alpha1.RestoreCondition} {
+		isRecord := func(of corev1.PersistentVolumeClaimCondition) bool { return of.Type == record }
+		if slices.ContainsFunc(before.Conditions, isRecord) && !slices.ContainsFunc(claim.Status.Conditions, isRecord) {
+			own = append(own, removed{record, "delete"})
+		}
 	}
 	return own
 }

@@ -39,6 +39,14 @@ func TestHowMuchIsLoggedCanBeSetInEachWay(t *testing.T) {
 	}
 }
 
+func TestAWrongLogLevelSaysWhatIsRight(t *testing.T) {
+	for _, wrong := range []string{"--log-level=debug", "-v=-1", "-v="} {
+		if _, err := parsed(t, wrong); err == nil || !strings.Contains(err.Error(), "it is a number, such as 1") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
 func TestZapsEncoderPrevails(t *testing.T) {
 	options, err := parsed(t, "--zap-encoder=console", "--zap-time-encoding=iso8601")
 	if err != nil {

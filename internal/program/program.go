@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -83,13 +84,29 @@ func (o *Options) AddFlags(flags *pflag.FlagSet, metricsPort, probePort int, res
 	flags.IntVar(&o.Burst, "kube-api-burst", 0, "Requests beyond --kube-api-qps for a moment. Default: twice as many.")
 	flags.StringToIntVar(&o.Workers, "workers", nil, fmt.Sprintf(
 		"How many objects are reconciled at once, by resource, as RESOURCE=NUMBER,...: %s.", strings.Join(resources, ", ")))
-	flags.IntVarP(&o.LogLevel, "log-level", "v", 0, "How much to log: 0 for operators, 1 for developers, 2 for more.")
+	flags.VarP((*logLevel)(&o.LogLevel), "log-level", "v", "How much to log: 0 for operators, 1 for developers, 2 for more.")
 	flags.StringVar(&o.LogFormat, "log-format", "json", "Format of the logs: json or console.")
 	zapFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	o.zap.BindFlags(zapFlags)
 	flags.AddGoFlagSet(zapFlags)
 	flags.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
 	o.resources = resources
+}
+
+// logLevel is the value of --log-level. Many programs have words there.
+type logLevel int
+
+func (l *logLevel) String() string { return strconv.Itoa(int(*l)) }
+
+func (l *logLevel) Type() string { return "int" }
+
+func (l *logLevel) Set(text string) error {
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 0 {
+		return errors.New("it is a number, such as 1; --zap-log-level takes words, such as debug")
+	}
+	*l = logLevel(number)
+	return nil
 }
 
 // Parse reads the command line. It prints and exits where --help or --version

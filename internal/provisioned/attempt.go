@@ -112,18 +112,3 @@ func IsUndone(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 func MayDelete(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
-
-// DataSource returns the object that a claim's volume is filled from, or nil. The API server
-// copies one of the two fields to the other if both can express it.
-func DataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
-	if ref := claim.Spec.DataSourceRef; ref != nil {
-		return ref
-	}
-	if ref := claim.Spec.DataSource; ref != nil {
-		return &corev1.TypedObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
-	}
-	return nil
-}
-
-// ClaimKind is the kind of a data source that is a claim.
-const ClaimKind = "PersistentVolumeClaim"

@@ -2,14 +2,11 @@ package provisioned
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // Placement is the record of where a backend may make a claim's volume. It is in the status, which
@@ -22,11 +19,7 @@ type Placement struct {
 
 // PlacementText is the record as it stands in the status of a claim, of whatever attempt.
 func PlacementText(claim *corev1.PersistentVolumeClaim) string {
-	at := slices.IndexFunc(claim.Status.Conditions, isPlacement)
-	if at < 0 {
-		return ""
-	}
-	return claim.Status.Conditions[at].Message
+	return recordIn(claim, stowagev1alpha1.PlacementCondition)
 }
 
 // PlacementOf returns the record of a claim's current attempt; nil if there is none.
@@ -39,19 +32,4 @@ func PlacementOf(claim *corev1.PersistentVolumeClaim) *Placement {
 }
 
 // Text returns the record for the status, and whether it fits there.
-func (p Placement) Text() (text string, fits bool, err error) {
-	encoded, err := json.Marshal(p)
-	if err != nil {
-		return "", false, fmt.Errorf("writing a placement: %w", err)
-	}
-	return string(encoded), len(encoded) <= message.MaxCondition, nil
-}
-
-// ClearPlacement removes the record from a claim, in memory.
-func ClearPlacement(claim *corev1.PersistentVolumeClaim) {
-	claim.Status.Conditions = slices.DeleteFunc(slices.Clone(claim.Status.Conditions), isPlacement)
-}
-
-func isPlacement(condition corev1.PersistentVolumeClaimCondition) bool {
-	return condition.Type == stowagev1alpha1.PlacementCondition
-}
+func (p Placement) Text() (text string, fits bool, err error) { return recordText(p) }

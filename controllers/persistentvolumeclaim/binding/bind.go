@@ -165,11 +165,7 @@ func SetBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) 
 		changed = true
 	}
 	status.Phase = corev1.ClaimBound
-	if provisioned.PlacementText(claim) != "" {
-		provisioned.ClearPlacement(claim)
-		changed = true
-	}
-	return changed
+	return provisioned.ClearRecords(claim) || changed
 }
 
 // usableCapacity returns the capacity of a claim that is bound to a volume. After a growth it

@@ -30,9 +30,8 @@ func populated(claim *corev1.PersistentVolumeClaim) bool {
 	if source == nil {
 		return false
 	}
-	group := ptr.Deref(source.APIGroup, "")
-	copies, restores := group == "" && source.Kind == provisioned.ClaimKind, group == SnapshotGroup && source.Kind == SnapshotKind
-	return !copies && !restores
+	copies := ptr.Deref(source.APIGroup, "") == "" && source.Kind == provisioned.ClaimKind
+	return !copies && !provisioned.IsSnapshot(source)
 }
 
 func waitForPopulator(claim *corev1.PersistentVolumeClaim) *step.Wait {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -40,7 +41,7 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 	}
 	return current.UID == claim.UID && current.DeletionTimestamp.IsZero() == claim.DeletionTimestamp.IsZero() &&
 		controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && provisioned.AttemptOf(current) == provisioned.AttemptOf(claim) &&
-		provisioned.PlacementText(current) == provisioned.PlacementText(claim) &&
+		slices.Equal(provisioned.Records(current), provisioned.Records(claim)) &&
 		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
 }
 
@@ -214,7 +215,7 @@ func (r *Provisioner) RemoveFinalizers(ctx context.Context, scope *step.Scope) (
 	if claim.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim) {
 		return nil, nil
 	}
-	if err := step.ForgetPlacement(ctx, r.client, claim); err != nil {
+	if err := step.ForgetRecords(ctx, r.client, claim); err != nil {
 		return nil, err
 	}
 	before := claim.DeepCopy()
@@ -265,6 +266,8 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 		return err
 	case !current:
 		return backend.InProgress.Errorf("the claim has changed: it is read again")
+	case provisioned.IsUncalledRestore(claim):
+		return nil
 	}
 	// One that can't be read is no hint: then the claim's class has the parameters.
 	operation, _ := provisioned.IntentOf(claim)
@@ -282,7 +285,7 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 	if err := attributes.FillAgain(ctx, r.live, claim, &request, object); err != nil {
 		return err
 	}
-	if err := r.fillFrom(ctx, &step.Scope{Claim: claim}, object, &request); err != nil {
+	if err := r.sources.Fill(ctx, claim, object, &request); err != nil {
 		return err
 	}
 	if !operation.Undoing {

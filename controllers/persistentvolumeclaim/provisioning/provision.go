@@ -18,6 +18,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/attributes"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -103,7 +104,7 @@ func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev
 	if err := attributes.Fill(ctx, r.live, scope.Claim, &request, object); err != nil {
 		return nil, request, err
 	}
-	err = r.fillFrom(ctx, scope, object, &request)
+	err = r.sources.Fill(ctx, scope.Claim, object, &request)
 	return object, request, err
 }
 
@@ -151,7 +152,7 @@ func (r *Provisioner) provisionFrom(
 	if waiting, err := r.awaitClassKept(ctx, scope, object, began); waiting != nil || err != nil {
 		return waiting, err
 	}
-	if err := r.place(ctx, scope.Claim, opened, &request, began); err != nil {
+	if err := r.record(ctx, scope.Claim, opened, &request, began); err != nil {
 		return nil, err
 	}
 	made, err := opened.Provision(ctx, request)
@@ -161,8 +162,12 @@ func (r *Provisioner) provisionFrom(
 	return r.ensureVolume(ctx, scope, r.newVolume(scope, object, request, made))
 }
 
-// place records where the backend may make the volume. A record from before this operation began is void.
-func (r *Provisioner) place(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend, request *backend.Request, began bool) error {
+// record records which snapshot is restored, and where the backend may make the volume. A record of places
+// from before this operation began is void.
+func (r *Provisioner) record(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend, request *backend.Request, began bool) error {
+	if err := datasource.EnsureRecorded(ctx, r.client, claim, *request); err != nil {
+		return err
+	}
 	if !began && step.FillPlacement(request, claim) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -32,6 +33,7 @@ type Provisioner struct {
 	untilRefresh func(class string) time.Duration
 	binder       *binding.Binder
 	protector    *protection.Protector
+	sources      *datasource.Finder
 	events       events.EventRecorder
 }
 
@@ -45,6 +47,7 @@ type Parts struct {
 	UntilRefresh func(class string) time.Duration
 	Binder       *binding.Binder
 	Protector    *protection.Protector
+	Sources      *datasource.Finder
 }
 
 // New makes a provisioner.
@@ -52,6 +55,6 @@ func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
 	return &Provisioner{
 		client: deps.Client, live: deps.Live, shared: deps.Reads,
 		drivers: drivers.New(deps.Client), scope: deps.Scope, namespace: deps.Namespace, index: parts.Index, open: parts.Open,
-		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, events: deps.Events,
+		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, sources: parts.Sources, events: deps.Events,
 	}
 }

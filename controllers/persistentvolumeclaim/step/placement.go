@@ -51,14 +51,14 @@ func IsPlacedElsewhere(claim *corev1.PersistentVolumeClaim, node *corev1.Node) b
 	return recorded != nil && recorded.Node != nameOf(node)
 }
 
-// ForgetPlacement removes the record once a volume object has the answer. One of a claim that is being deleted
-// goes with the claim.
-func ForgetPlacement(ctx context.Context, writer client.StatusClient, claim *corev1.PersistentVolumeClaim) error {
+// ForgetRecords removes the records of a call once a volume object has the answer. Those of a claim that is
+// being deleted go with the claim.
+func ForgetRecords(ctx context.Context, writer client.StatusClient, claim *corev1.PersistentVolumeClaim) error {
 	if !claim.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	_, err := WriteStatus(ctx, writer, claim, func() { provisioned.ClearPlacement(claim) })
-	return wrap.Error(err, "removing the record of places of claim %s/%s", claim.Namespace, claim.Name)
+	_, err := WriteStatus(ctx, writer, claim, func() { provisioned.ClearRecords(claim) })
+	return wrap.Error(err, "removing the records of the call for claim %s/%s", claim.Namespace, claim.Name)
 }
 
 func nameOf(node *corev1.Node) string {

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 
@@ -81,14 +82,17 @@ func (d *CSI) Place(context.Context, backend.Request) (*backend.Placement, error
 	return &backend.Placement{Requisite: d.places}, nil
 }
 
-// Provision keeps the request, and returns a handle. To find a volume again it needs the places of the
-// first call.
+// Provision keeps the request, and returns a handle. To find a volume again it needs the places and the
+// snapshot of the first call.
 func (d *CSI) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
 	d.of.mu.Lock()
 	kept, exists := d.of.volumes[request.ID]
 	d.of.mu.Unlock()
 	if exists && !reflect.DeepEqual(kept.Placement, request.Placement) {
 		return nil, backend.Conflict.Errorf("volume %s was made elsewhere", request.ID)
+	}
+	if exists && snapshotIn(kept) != snapshotIn(request) {
+		return nil, backend.Conflict.Errorf("volume %s was made from another source", request.ID)
 	}
 	made, err := d.of.Provision(ctx, request)
 	if err != nil {
@@ -108,13 +112,24 @@ func (d *CSI) Delete(ctx context.Context, handle string) error {
 	return d.of.Delete(ctx, id)
 }
 
-// Undo makes the volume again, and removes it.
+// snapshotIn is the snapshot that a request restores; "" for none.
+func snapshotIn(request backend.Request) string {
+	if request.Source == nil {
+		return ""
+	}
+	return request.Source.Snapshot
+}
+
+// Undo makes the volume again, and removes it. What can't be made isn't there.
 func (d *CSI) Undo(ctx context.Context, request backend.Request) error {
 	d.of.mu.Lock()
 	d.undone = append(d.undone, request)
 	d.of.mu.Unlock()
 	made, err := d.Provision(ctx, request)
-	if err != nil {
+	switch {
+	case errors.Is(err, backend.Invalid):
+		return nil
+	case err != nil:
 		return err
 	}
 	return d.Delete(ctx, made.Handle)

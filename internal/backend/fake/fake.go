@@ -43,6 +43,8 @@ type Backend struct {
 	// snapshots are by handle. While uploading, they are not ready.
 	snapshots map[string]kept
 	uploading bool
+	// restoresNone is what SetRestores unset.
+	restoresNone bool
 	// unrecorded are what LoseRecord left.
 	unrecorded []backend.Held
 	// retained are the ids that Retain was called for.
@@ -90,7 +92,7 @@ func (b *Backend) Capabilities() backend.Capabilities {
 	return backend.Capabilities{
 		Advisory: b.advisory,
 		Clones:   true,
-		Restores: true,
+		Restores: !b.restoresNone,
 		AccessModes: []corev1.PersistentVolumeAccessMode{
 			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
 		},

@@ -80,6 +80,13 @@ func (b *Backend) SetUploading(uploading bool) {
 	b.uploading = uploading
 }
 
+// SetRestores makes the backend able to restore snapshots from now on, or unable.
+func (b *Backend) SetRestores(can bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.restoresNone = !can
+}
+
 // Snapshots returns the parameters of the snapshots that the backend holds, by handle.
 func (b *Backend) Snapshots() map[string]map[string]string {
 	b.mu.Lock()

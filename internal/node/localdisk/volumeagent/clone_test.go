@@ -95,6 +95,7 @@ var _ = Describe("An image that is requested as a copy", func() {
 	})
 
 	It("waits while another process has its source reserved", func(ctx context.Context) {
+		needsMounts()
 		source := n.made(ctx, image("ext4"), sized("16Mi"))
 		held, err := loopdev.Reserve(ctx, openImage(source))
 		Expect(err).NotTo(HaveOccurred())

@@ -115,6 +115,7 @@ var _ = Describe("An image that was made", func() {
 	})
 
 	It("can't be attached any more once its removal began, not even by a process that had it open", func(ctx context.Context) {
+		needsMounts()
 		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		file := openImage(volume)
 		reclaim(ctx, volume)

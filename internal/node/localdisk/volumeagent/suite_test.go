@@ -217,7 +217,7 @@ func provisioned(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string
 	return verdict
 }
 
-// needsMounts skips a spec if this process can't mount.
+// needsMounts skips a spec if this process can't mount, nor open loop devices.
 func needsMounts() {
 	if !mounttest.MayMount() {
 		Skip("NOT RUN: needs root, and a mount namespace of its own, to mount")

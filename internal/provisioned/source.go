@@ -1,0 +1,32 @@
+package provisioned
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// ClaimKind is the kind of a data source that is a claim.
+	ClaimKind = "PersistentVolumeClaim"
+	// SnapshotKind is the kind of a data source that is a snapshot.
+	SnapshotKind = "VolumeSnapshot"
+	// SnapshotGroup is the API group of snapshots.
+	SnapshotGroup = "snapshot.storage.k8s.io"
+)
+
+// DataSource returns the object that a claim's volume is filled from, or nil. The API server
+// copies one of the two fields to the other if both can express it.
+func DataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
+	if ref := claim.Spec.DataSourceRef; ref != nil {
+		return ref
+	}
+	if ref := claim.Spec.DataSource; ref != nil {
+		return &corev1.TypedObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
+	}
+	return nil
+}
+
+// IsSnapshot reports whether a data source is a VolumeSnapshot.
+func IsSnapshot(source *corev1.TypedObjectReference) bool {
+	return source.Kind == SnapshotKind && ptr.Deref(source.APIGroup, "") == SnapshotGroup
+}
