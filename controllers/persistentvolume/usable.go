@@ -35,22 +35,17 @@ func (r *Reconciler) reportUnusable(ctx context.Context, pv *corev1.PersistentVo
 	}
 	opened, err := r.openFor(pv, object)
 	if err != nil {
-		return false, ctrl.Result{}, nil // Ready of the backend says it.
+		return false, ctrl.Result{}, nil //nolint:nilerr // Ready of the backend says it
 	}
-	problem := opened.Capabilities().CheckUse(pv.Spec.AccessModes, ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
-	if problem == nil {
-		answered, again := true, time.Duration(0)
-		if problem, answered, again = r.answers.about(ctx, pv, opened); !answered {
-			return false, ctrl.Result{RequeueAfter: again}, nil
-		}
+	found := answer{}
+	if err := opened.Capabilities().CheckUse(pv.Spec.AccessModes, ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)); err != nil {
+		found.problem = err.Error()
+	} else if found = r.answers.about(ctx, pv, opened); found.pending {
+		return false, ctrl.Result{RequeueAfter: found.again}, nil
 	}
-	text := ""
-	if problem != nil {
-		text = problem.Error()
-	}
-	if r.unusable.IsNew(client.ObjectKeyFromObject(pv), text) && text != "" {
+	if r.unusable.IsNew(client.ObjectKeyFromObject(pv), found.problem) && found.problem != "" {
 		r.events.Eventf(pv, nil, corev1.EventTypeWarning, event.VolumeUnusable, "Check",
-			"pods can't use the volume as its PersistentVolume says, with backend %s: %s", object.Name, text)
+			"pods can't use the volume as its PersistentVolume says, with backend %s: %s", object.Name, found.problem)
 	}
 	return false, ctrl.Result{}, nil
 }
@@ -60,30 +55,37 @@ func (r *Reconciler) reportUnusable(ctx context.Context, pv *corev1.PersistentVo
 type answers struct{ of sync.Map }
 
 type answer struct {
+	// promise is what the object said when its volume was asked about.
 	promise string
-	problem error
+	// problem is what pods can't do; "" for nothing.
+	problem string
+	// pending: there is no answer yet. The volume is reconciled again by the call's end or, where the
+	// driver gave none, after this time.
+	pending bool
+	again   time.Duration
 }
 
-// about returns what a driver objects to. Without an answer yet, the volume is reconciled again: by the
-// call's end or, where the driver gave none, after a while.
-func (a *answers) about(ctx context.Context, pv *corev1.PersistentVolume, opened backend.Backend) (problem error, answered bool, again time.Duration) {
+// about returns what a driver objects to.
+func (a *answers) about(ctx context.Context, pv *corev1.PersistentVolume, opened backend.Backend) answer {
 	if pv.Annotations[storagehelpers.AnnDynamicallyProvisioned] == pv.Spec.CSI.Driver {
-		return nil, true, 0 // The driver made it so, for another provisioner.
+		return answer{} // The driver made it so, for another provisioner.
 	}
 	promise := backend.PromiseOf(pv)
 	if known, has := a.of.Load(pv.Name); has && known.(answer).promise == promise {
-		return known.(answer).problem, true, 0
+		return known.(answer)
 	}
 	err := backend.Validate(ctx, opened, pv)
+	said := answer{promise: promise}
 	switch kind := backend.KindOf(err); {
-	case err == nil || kind == backend.Invalid || kind == backend.NotFound:
-		a.of.Store(pv.Name, answer{promise: promise, problem: err})
-		return err, true, 0
+	case kind == backend.Invalid || kind == backend.NotFound:
+		said.problem = err.Error()
 	case backend.Unfinished(err):
-		return nil, false, 0
-	default:
-		return nil, false, validateAgain
+		return answer{pending: true}
+	case err != nil:
+		return answer{pending: true, again: validateAgain}
 	}
+	a.of.Store(pv.Name, said)
+	return said
 }
 
 func (a *answers) forget(name string) { a.of.Delete(name) }

@@ -31,8 +31,8 @@ func TestARefusedAttachIsRetriedSoonAndThenEverMoreSlowly(t *testing.T) {
 			clock.Step(result.RequeueAfter)
 			return result.RequeueAfter
 		}
-		for i, want := range []time.Duration{1, 1, 2, 4, 8, 16} {
-			if got := next(); got != want*time.Second {
+		for i, want := range []time.Duration{time.Second, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second} {
+			if got := next(); got != want {
 				t.Errorf("%s: retry %d comes after %s", kind, i, got)
 			}
 		}

@@ -3,9 +3,10 @@ package backend
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Inspector is a backend that can't list which volumes are this cluster's, and says of volumes that the
@@ -47,8 +48,7 @@ func Validate(ctx context.Context, b Backend, volume *corev1.PersistentVolume) e
 
 // PromiseOf identifies what an object says of its volume: the answer of Validate depends on it.
 func PromiseOf(volume *corev1.PersistentVolume) string {
-	// It has no value that JSON lacks.
-	said, _ := json.Marshal([]any{volume.UID, volume.Spec.AccessModes, volume.Spec.VolumeMode, volume.Spec.MountOptions, volume.Spec.CSI})
-	sum := sha256.Sum256(said)
+	said := fmt.Sprintf("%s %v %s %q %s", volume.UID, volume.Spec.AccessModes, ptr.Deref(volume.Spec.VolumeMode, ""), volume.Spec.MountOptions, volume.Spec.CSI)
+	sum := sha256.Sum256([]byte(said))
 	return string(sum[:])
 }

@@ -91,7 +91,8 @@ func TestAnAnswerIsAboutWhatTheVolumeObjectSaysNow(t *testing.T) {
 		"an attribute of it": func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeAttributes["a"] = "3" },
 	} {
 		changed := pv.DeepCopy()
-		if change(changed); backend.PromiseOf(changed) == before {
+		change(changed)
+		if backend.PromiseOf(changed) == before {
 			t.Errorf("%s is no part of what it says", name)
 		}
 	}
