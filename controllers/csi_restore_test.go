@@ -321,7 +321,8 @@ func (s *snapshotOfVolume) make(w *world, options ...func(*snapshotv1.VolumeSnap
 	}
 	w.create(s.content)
 	w.settleSnapshots()
-	if w.get(s.content); s.content.Status == nil {
+	w.get(s.content)
+	if s.content.Status == nil {
 		s.content.Status = &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: new("theirs"), ReadyToUse: new(true)}
 		Expect(w.direct.Status().Update(context.Background(), s.content)).To(Succeed())
 	}
