@@ -1,8 +1,10 @@
 // Command csi-mock-driver serves the CSI driver of Kubernetes' own end-to-end tests, which holds its volumes in memory.
-// `make test-sidecars` starts it: it is the only thing here that isn't the driver itself.
+// `make test-sidecars` starts it: it is the only thing here that isn't the driver itself. It corrects one answer: for a
+// restored volume the driver names the place of the snapshot in its list, and not the snapshot's id.
 package main
 
 import (
+	"context"
 	"flag"
 	"log"
 	"net"
@@ -20,8 +22,20 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	driver, server := service.New(service.Config{DriverName: *name, EnableTopology: true}), grpc.NewServer()
+	driver, server := mock{service.New(service.Config{DriverName: *name, EnableTopology: true})}, grpc.NewServer()
 	csi.RegisterIdentityServer(server, driver)
 	csi.RegisterControllerServer(server, driver)
 	log.Fatal(server.Serve(listener))
+}
+
+// mock is the driver with its answers corrected.
+type mock struct{ service.Service }
+
+// CreateVolume names the snapshot of the request as the source of a volume that has one.
+func (m mock) CreateVolume(ctx context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	answer, err := m.Service.CreateVolume(ctx, request)
+	if made := answer.GetVolume().GetContentSource().GetSnapshot(); made != nil && request.GetVolumeContentSource().GetSnapshot() != nil {
+		made.SnapshotId = request.GetVolumeContentSource().GetSnapshot().GetSnapshotId()
+	}
+	return answer, err
 }

@@ -1,0 +1,103 @@
+package stock_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
+)
+
+var _ = Describe("A CSI driver with the real snapshot-controller", Label("sidecars"), func() {
+	It("has its snapshots made, restored and deleted by Stowage", func(ctx SpecContext) {
+		driver := startDriver(ctx)
+		driver.handOver(ctx)
+		By("installing the CRDs of snapshots, while the manager runs, and their controller")
+		startSnapshotController(ctx)
+		source := driver.use(ctx, "source")
+
+		By("creating a claim before its snapshot")
+		restored := &user{driver: driver, claim: Claim(ClaimNamed("restored"), InClass(movable), func(claim *corev1.PersistentVolumeClaim) {
+			claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "before"}
+		})}
+		create(ctx, restored.claim)
+		Eventually(messages).WithContext(ctx).WithArguments(restored.claim).
+			Should(ContainElement(ContainSubstring("VolumeSnapshot before, which is to be restored, does not exist")))
+		snapshot := snapshotOf(source, "before")
+		create(ctx, snapshot)
+
+		By("waiting until the claim is restored")
+		restored.pv = eventuallyBound(ctx, restored.claim)
+		content := contentOf(ctx, snapshot)
+		request := driver.request("stowage", "CreateVolume", restored.pv.Name).(*csispec.CreateVolumeRequest)
+		Expect(request.GetVolumeContentSource().GetSnapshot().GetSnapshotId()).To(Equal(*content.Status.SnapshotHandle))
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, keyOf(restored.claim), restored.claim)).To(Succeed())
+			g.Expect(provisioned.Records(restored.claim)).To(HaveEach(BeEmpty()))
+		}).WithContext(ctx).Should(Succeed())
+
+		By("deleting the snapshot, which leaves both volumes")
+		remove(ctx, snapshot)
+		eventuallyGone(ctx, snapshot)
+		eventuallyGone(ctx, content)
+		Expect(driver.volumes(ctx)).To(HaveLen(2))
+		for _, of := range []*user{source, restored} {
+			of.remove(ctx)
+		}
+		Expect(driver.volumes(ctx)).To(BeEmpty())
+	})
+})
+
+// startSnapshotController installs the CRDs of snapshots and a class of the driver's, and starts their controller
+// for one spec. The CRDs stay: a manager that watches them runs.
+func startSnapshotController(ctx context.Context) {
+	GinkgoHelper()
+	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8").Output()
+	Expect(err).NotTo(HaveOccurred())
+	_, err = envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{
+		Paths: []string{filepath.Join(strings.TrimSpace(string(module)), "config", "crd")}, ErrorIfPathMissing: true,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	class := &snapshotv1.VolumeSnapshotClass{
+		ObjectMeta: metav1.ObjectMeta{Name: movable}, Driver: movable, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
+	}
+	create(ctx, class)
+	DeferCleanup(remove, class)
+	address := freeAddress()
+	program := cluster.NewProgram(cluster.ProgramOptions{
+		Name: "snapshot-controller", LogFile: plane.Log("snapshot-controller"), Path: binary("snapshot-controller"), Ready: "http://" + address + "/metrics",
+		Arguments: []string{"--kubeconfig=" + filepath.Join(world.dir, "kubeconfigs", "admin"), "--http-endpoint=" + address, "--v=5"},
+	})
+	Expect(program.StartReady(ctx)).To(Succeed())
+	DeferCleanup(program.Kill)
+}
+
+func snapshotOf(of *user, name string) *snapshotv1.VolumeSnapshot {
+	return &snapshotv1.VolumeSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
+		Spec: snapshotv1.VolumeSnapshotSpec{
+			VolumeSnapshotClassName: new(movable), Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &of.claim.Name},
+		},
+	}
+}
+
+// contentOf is the content that is bound to a snapshot.
+func contentOf(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContent {
+	GinkgoHelper()
+	Expect(users.Get(ctx, keyOf(snapshot), snapshot)).To(Succeed())
+	content := &snapshotv1.VolumeSnapshotContent{}
+	Expect(users.Get(ctx, client.ObjectKey{Name: *snapshot.Status.BoundVolumeSnapshotContentName}, content)).To(Succeed())
+	return content
+}
