@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
 // Written is a handwritten patch. A patch that is computed from two objects costs more than
@@ -148,7 +149,7 @@ func ownConditions(before corev1.PersistentVolumeClaimStatus, claim *corev1.Pers
 			own = append(own, condition)
 		}
 	}
-	for _, record := range []corev1.PersistentVolumeClaimConditionType{stowagev1alpha1.PlacementCondition, stowagev1alpha1.RestoreCondition} {
+	for _, record := range provisioned.RecordTypes {
 		isRecord := func(of corev1.PersistentVolumeClaimCondition) bool { return of.Type == record }
 		if slices.ContainsFunc(before.Conditions, isRecord) && !slices.ContainsFunc(claim.Status.Conditions, isRecord) {
 			own = append(own, removed{record, "delete"})

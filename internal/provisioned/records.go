@@ -11,12 +11,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
-// recordTypes are the conditions of a claim with what the first call to a backend has, and each repeat of it.
-var recordTypes = []corev1.PersistentVolumeClaimConditionType{stowagev1alpha1.PlacementCondition, stowagev1alpha1.RestoreCondition}
+// RecordTypes are the conditions of a claim with what the first call to a backend has, and each repeat of it.
+var RecordTypes = []corev1.PersistentVolumeClaimConditionType{stowagev1alpha1.PlacementCondition, stowagev1alpha1.RestoreCondition}
 
 // Records are the texts of a claim's records, of whatever attempt. They differ if any of the records does.
 func Records(claim *corev1.PersistentVolumeClaim) (texts []string) {
-	for _, of := range recordTypes {
+	for _, of := range RecordTypes {
 		texts = append(texts, recordIn(claim, of))
 	}
 	return texts
@@ -32,7 +32,7 @@ func ClearRecords(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 func isRecord(condition corev1.PersistentVolumeClaimCondition) bool {
-	return slices.Contains(recordTypes, condition.Type)
+	return slices.Contains(RecordTypes, condition.Type)
 }
 
 // recordIn returns the text of a record; "" for none.
