@@ -48,16 +48,31 @@ var _ = Describe("A manager that runs when the CRDs of snapshots come", func() {
 // managerOf is a manager that reconciles the claims of a world, its events, and what the starter of snapshots calls.
 func managerOf(w *world) (start func() error, events chan string) {
 	GinkgoHelper()
-	mgr, err := ctrl.NewManager(managerConfig, ctrl.Options{
-		Scheme: apiServer.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	Expect(err).NotTo(HaveOccurred())
+	mgr := newManager()
 	Expect(index.Add(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
 	deps := w.dependencies(w.views.claims)
 	deps.Client, deps.Live = mgr.GetClient(), mgr.GetAPIReader()
 	claims := persistentvolumeclaim.New(deps)
 	Expect(claims.SetupWithManager(mgr)).To(Succeed())
+	ctx := runManager(mgr)
+	starter := volumesnapshotcontent.NewStarter(deps, claims.WatchSnapshots)
+	return func() error { return starter.Start(ctx) }, w.events.Events
+}
+
+// newManager is a manager of no reconciler yet.
+func newManager() ctrl.Manager {
+	GinkgoHelper()
+	mgr, err := ctrl.NewManager(managerConfig, ctrl.Options{
+		Scheme: apiServer.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+// runManager runs a manager until the spec ends, and returns the context with which it runs.
+func runManager(mgr ctrl.Manager) context.Context {
+	GinkgoHelper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -65,6 +80,5 @@ func managerOf(w *world) (start func() error, events chan string) {
 		stop()
 		Expect(<-ended).To(Succeed())
 	})
-	starter := volumesnapshotcontent.NewStarter(deps, claims.WatchSnapshots)
-	return func() error { return starter.Start(ctx) }, w.events.Events
+	return ctx
 }
