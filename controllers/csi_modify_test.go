@@ -336,12 +336,7 @@ var _ = Describe("A change of attributes that is interrupted", func() {
 				for _, after := range []string{"silver", "gold"} {
 					w, claim, pv := madeWithAttributes(reconciler.ClusterScope)
 					update(w, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeAttributesClassName = ptr.To("silver") })
-					hit := w.written + number
-					w.faults = map[int]fault{hit: kind}
-					for round := 0; round < maxRounds && w.written <= hit; round++ {
-						_ = w.round()
-					}
-					Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
+					w.failWrite(number, kind)
 					w.restart()
 					w.requestAttributes(claim, after)
 

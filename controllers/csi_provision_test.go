@@ -237,12 +237,7 @@ var _ = Describe("Provisioning by a CSI driver that is interrupted", func() {
 					w.settle()
 					claim := Claim(InClass("tiered"))
 					w.create(claim)
-					hit := w.written + number
-					w.faults = map[int]fault{hit: kind}
-					for round := 0; round < maxRounds && w.written <= hit; round++ {
-						_ = w.round()
-					}
-					Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
+					w.failWrite(number, kind)
 					w.restart()
 					w.driver.SetPlaces(zoneTopology("b"))
 					if deleted {

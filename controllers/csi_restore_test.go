@@ -247,17 +247,15 @@ var _ = Describe("A restore that is interrupted", func() {
 		for number := range writes {
 			It("ends with one volume of one snapshot, or with nothing, when write "+string(rune('1'+number))+" is "+string(kind), func() {
 				for _, deleted := range []bool{false, true} {
-					w, s := withSnapshot(reconciler.ClusterScope)
+					w := newWorldIn(newMemory())
+					w.create(csiBackend(), tiered())
+					w.settle()
+					s := snapshotIn(w)
 					w.driver.SetPlaces(zoneTopology("a"))
 					volumes, first := w.storage.Len(), s.handle()
 					claim := restoreOf(s)
 					w.create(claim)
-					hit := w.written + number
-					w.faults = map[int]fault{hit: kind}
-					for round := 0; round < maxRounds && w.written <= hit; round++ {
-						_ = w.round()
-					}
-					Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
+					w.failWrite(number, kind)
 					s.makeAgain(w)
 					w.restart()
 					if deleted {
@@ -273,7 +271,6 @@ var _ = Describe("A restore that is interrupted", func() {
 						Expect(w.storage.Len()).To(Equal(volumes + 1))
 						Expect(w.driver.Request(provisioned.VolumeID(claim)).Source.Snapshot).To(BeElementOf(first, s.handle()))
 					}
-					w.empty()
 				}
 			})
 		}
@@ -294,6 +291,12 @@ type snapshotOfVolume struct {
 func withSnapshot(scope reconciler.Scope) (*world, *snapshotOfVolume) {
 	GinkgoHelper()
 	w := newCSIWorld(scope)
+	return w, snapshotIn(w)
+}
+
+// snapshotIn makes a volume of the driver, and a snapshot of it.
+func snapshotIn(w *world) *snapshotOfVolume {
+	GinkgoHelper()
 	source := Claim(InClass("kept"), requestedFrom(csiDriver))
 	w.create(source, snapshotClass())
 	w.settle()
@@ -302,7 +305,7 @@ func withSnapshot(scope reconciler.Scope) (*world, *snapshotOfVolume) {
 	s := &snapshotOfVolume{volume: pv.Spec.CSI.VolumeHandle}
 	s.make(w)
 	w.newEvents()
-	return w, s
+	return s
 }
 
 // make makes the snapshot, with the driver.

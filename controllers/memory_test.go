@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -44,7 +45,7 @@ func newMemory() *memory {
 	m := &memory{}
 	m.WithWatch = interceptor.NewClient(clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
 		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Node{}, &stowagev1alpha1.StorageBackend{},
-		&storagev1.VolumeAttachment{},
+		&storagev1.VolumeAttachment{}, &snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{},
 	).Build(), interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			m.complete(object)

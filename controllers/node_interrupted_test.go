@@ -58,12 +58,7 @@ func nodeWithDisk() (*nodeWorld, *corev1.PersistentVolume, *corev1.Node) {
 // interrupted has one of the next writes fail, and restarts.
 func (w *nodeWorld) interrupted(number int, kind fault) {
 	GinkgoHelper()
-	hit := w.written + number
-	w.faults = map[int]fault{hit: kind}
-	for round := 0; round < maxRounds && w.written <= hit; round++ {
-		_ = w.round()
-	}
-	Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
+	w.failWrite(number, kind)
 	w.restart()
 	w.settle()
 }

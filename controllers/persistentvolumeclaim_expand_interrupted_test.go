@@ -118,13 +118,8 @@ var _ = Describe("The growth of a claim", func() {
 // interrupt requests a size for a claim, fails one of the writes, and restarts.
 func (w *world) interrupt(claim *corev1.PersistentVolumeClaim, size string, number int, kind fault) {
 	GinkgoHelper()
-	hit := w.written + number
-	w.faults = map[int]fault{hit: kind}
 	update(w, claim, Asking(size))
-	for round := 0; round < maxRounds && w.written <= hit; round++ {
-		_ = w.round()
-	}
-	Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
+	w.failWrite(number, kind)
 	w.restart()
 	w.settle()
 }

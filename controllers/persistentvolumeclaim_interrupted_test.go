@@ -69,13 +69,8 @@ var _ = Describe("The binding of a claim", func() {
 				for number := range binding.writes {
 					w := newWorldIn(newMemory())
 					claim := binding.begin(w)
-					hit := w.written + number
-					w.faults = map[int]fault{hit: kind}
 
-					for round := 0; round < maxRounds && w.written <= hit; round++ {
-						_ = w.round()
-					}
-					Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
+					w.failWrite(number, kind)
 					w.restart()
 					w.settle()
 

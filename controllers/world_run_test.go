@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,17 @@ func (w *world) settleBy(round func() error) {
 		}
 	}
 	Fail("the cluster did not come to rest")
+}
+
+// failWrite has one of the next writes of reconcilers fail, and runs rounds until it did.
+func (w *world) failWrite(number int, kind fault) {
+	GinkgoHelper()
+	hit := w.written + number
+	w.faults = map[int]fault{hit: kind}
+	for round := 0; round < maxRounds && w.written <= hit; round++ {
+		_ = w.round()
+	}
+	Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
 }
 
 // logging is the context of a pass, whose lines are in the world's log.
