@@ -40,7 +40,7 @@ var _ = Describe("A volume that a CSI driver may have made in a zone that is gon
 
 			w.get(Volume(provisioned.VolumeID(claim)))
 			Expect(w.storage.Len()).To(Equal(1))
-			Expect(provisioned.PlacementText(w.read(claim))).To(BeEmpty(), "the volume object has the answer")
+			Expect(provisioned.Records(w.read(claim))).To(HaveEach(BeEmpty()), "the volume object has the answer")
 			Expect(w.read(claim).Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
 		})
 	}

@@ -17,15 +17,10 @@ type Placement struct {
 	backend.Placement
 }
 
-// PlacementText is the record as it stands in the status of a claim, of whatever attempt.
-func PlacementText(claim *corev1.PersistentVolumeClaim) string {
-	return recordIn(claim, stowagev1alpha1.PlacementCondition)
-}
-
 // PlacementOf returns the record of a claim's current attempt; nil if there is none.
 func PlacementOf(claim *corev1.PersistentVolumeClaim) *Placement {
 	placement := &Placement{}
-	if err := json.Unmarshal([]byte(PlacementText(claim)), placement); err != nil || placement.Attempt != AttemptOf(claim) {
+	if err := json.Unmarshal([]byte(recordIn(claim, stowagev1alpha1.PlacementCondition)), placement); err != nil || placement.Attempt != AttemptOf(claim) {
 		return nil
 	}
 	return placement
