@@ -73,6 +73,7 @@ func newManager() ctrl.Manager {
 // runManager runs a manager until the spec ends, and returns the context with which it runs.
 func runManager(mgr ctrl.Manager) context.Context {
 	GinkgoHelper()
+	mirrored.bypass()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -146,7 +146,7 @@ func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, 
 	}
 	var kept []runtime.Object
 	for _, item := range items {
-		for _, value := range indexed(ctx, item, wanted.Field) {
+		for _, value := range indexed(item, wanted.Field) {
 			if value == wanted.Value {
 				kept = append(kept, item)
 			}
@@ -164,16 +164,17 @@ func (x fieldIndexes) IndexField(_ context.Context, object client.Object, field 
 	return nil
 }
 
-func newFieldIndexes(ctx context.Context) fieldIndexes {
+// cacheIndexes are those of all reconcilers.
+var cacheIndexes = sync.OnceValue(func() fieldIndexes {
 	indexes := fieldIndexes{}
-	Expect(index.Add(ctx, indexes)).To(Succeed())
-	Expect(indexes.IndexField(ctx, &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity)).To(Succeed())
+	Expect(index.Add(context.Background(), indexes)).To(Succeed())
+	Expect(indexes.IndexField(context.Background(), &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity)).To(Succeed())
 	return indexes
-}
+})
 
 // indexed returns an object's values in one of the manager's field indexes.
-func indexed(ctx context.Context, object runtime.Object, field string) []string {
-	values := newFieldIndexes(ctx)[fmt.Sprintf("%T %s", object, field)]
+func indexed(object runtime.Object, field string) []string {
+	values := cacheIndexes()[fmt.Sprintf("%T %s", object, field)]
 	Expect(values).NotTo(BeNil(), "index %s of %T", field, object)
 	return values(object.(client.Object))
 }

@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +45,9 @@ func newMemory() *memory {
 	scheme, err := program.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	m := &memory{}
-	m.WithWatch = interceptor.NewClient(clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
+	// No spec in memory reads managed fields, and the tracker that keeps them maps all kinds again for each write.
+	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	m.WithWatch = interceptor.NewClient(clientfake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).WithStatusSubresource(
 		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Node{}, &stowagev1alpha1.StorageBackend{},
 		&storagev1.VolumeAttachment{}, &snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{},
 	).Build(), interceptor.Funcs{

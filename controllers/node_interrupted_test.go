@@ -58,7 +58,7 @@ func nodeWithDisk() (*nodeWorld, *corev1.PersistentVolume, *corev1.Node) {
 // interrupted has one of the next writes fail, and restarts.
 func (w *nodeWorld) interrupted(number int, kind fault) {
 	GinkgoHelper()
-	w.failWrite(number, kind)
+	w.failWriteBy(w.round, number, kind)
 	w.restart()
 	w.settle()
 }

@@ -24,6 +24,9 @@ import (
 // one would ask the server first for all that it serves.
 var apiServer client.WithWatch
 
+// mirrored has the objects of the API server: specs read it there.
+var mirrored *mirror
+
 // managers are clients with the rights of a manager of each scope.
 var managers = map[reconciler.Scope]client.WithWatch{}
 
@@ -46,6 +49,7 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	apiServer, err = client.NewWithWatch(server.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	mirrored = newMirror(apiServer)
 	for scope, groups := range map[reconciler.Scope][]string{reconciler.ClassesScope: nil, reconciler.ClusterScope: {apiserver.ClusterScope}} {
 		config := server.As(apiserver.Manager(groups...))
 		if scope == reconciler.ClassesScope {

@@ -53,6 +53,7 @@ func update[T client.Object](w *world, object T, change func(T)) {
 // empty removes everything that specs make, finalizers or not.
 func (w *world) empty() {
 	w.faults = nil
+	mirrored.compare()
 	for _, list := range []client.ObjectList{
 		&storagev1.VolumeAttachmentList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
 		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeVolumeList{}, &stowagev1alpha1.NodeRecyclingList{},

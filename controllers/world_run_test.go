@@ -39,10 +39,15 @@ func (w *world) settleBy(round func() error) {
 // failWrite has one of the next writes of reconcilers fail, and runs rounds until it did.
 func (w *world) failWrite(number int, kind fault) {
 	GinkgoHelper()
+	w.failWriteBy(w.round, number, kind)
+}
+
+func (w *world) failWriteBy(run func() error, number int, kind fault) {
+	GinkgoHelper()
 	hit := w.written + number
 	w.faults = map[int]fault{hit: kind}
 	for round := 0; round < maxRounds && w.written <= hit; round++ {
-		_ = w.round()
+		_ = run()
 	}
 	Expect(w.written).To(BeNumerically(">", hit), "there is no such write")
 }

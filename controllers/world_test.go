@@ -95,7 +95,7 @@ type world struct {
 func newWorld(scope reconciler.Scope) *world {
 	GinkgoHelper()
 	w := &world{
-		faultyClient: newFaultyClient(apiServer, managers[scope]),
+		faultyClient: newFaultyClient(mirrored.reading(), mirrored.writing(managers[scope])),
 		scope:        scope,
 		storage:      fake.New(),
 		clock:        clocktesting.NewFakePassiveClock(time.Now()),

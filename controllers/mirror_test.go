@@ -1,0 +1,262 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// mirror holds the objects of an API server that only its clients write, as the answers to their writes show them. Specs
+// and the caches of their reconcilers read it: most reads of a suite are theirs, and none of them changes anything.
+type mirror struct {
+	server client.WithWatch
+	mutex  sync.Mutex
+	// kinds have the objects of each kind that was read.
+	kinds map[schema.GroupVersionKind]objects
+	// elsewhere is whether other clients write, too, such as those of a manager: every read then asks the server.
+	elsewhere bool
+	// ended is how many specs ended.
+	ended int
+}
+
+// checkedth is which of the specs compare the mirror with the server.
+const checkedth = 20
+
+type objects map[client.ObjectKey]client.Object
+
+func newMirror(server client.WithWatch) *mirror {
+	return &mirror{server: server, kinds: map[schema.GroupVersionKind]objects{}}
+}
+
+// reading is a client that reads the mirror, and writes to the server.
+func (m *mirror) reading() client.WithWatch {
+	return interceptor.NewClient(m.writing(m.server), interceptor.Funcs{Get: m.get, List: m.list})
+}
+
+// writing is a client whose writes the mirror sees. It reads what it read before.
+func (m *mirror) writing(by client.WithWatch) client.WithWatch {
+	return interceptor.NewClient(by, interceptor.Funcs{
+		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return m.written(object, to.Create(ctx, object, options...))
+		},
+		Update: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			return m.written(object, to.Update(ctx, object, options...))
+		},
+		Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return m.written(object, to.Patch(ctx, object, patch, options...))
+		},
+		SubResourceUpdate: func(ctx context.Context, to client.Client, name string, object client.Object, options ...client.SubResourceUpdateOption) error {
+			return m.written(object, to.SubResource(name).Update(ctx, object, options...))
+		},
+		SubResourcePatch: func(ctx context.Context, to client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			return m.written(object, to.SubResource(name).Patch(ctx, object, patch, options...))
+		},
+		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			err := to.Delete(ctx, object, options...)
+			m.readAgain(object)
+			return err
+		},
+		DeleteAllOf: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteAllOfOption) error {
+			err := to.DeleteAllOf(ctx, object, options...)
+			m.forget()
+			return err
+		},
+	})
+}
+
+// bypass has all reads ask the server until the spec ends.
+func (m *mirror) bypass() {
+	m.readServer(true)
+	DeferCleanup(m.readServer, false)
+}
+
+func (m *mirror) readServer(always bool) {
+	m.forget()
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.elsewhere = always
+}
+
+func (m *mirror) forget() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	clear(m.kinds)
+}
+
+// written keeps what the server answered, but to a dry run. The answer to the write of a deleted object doesn't say whether
+// that was its end.
+func (m *mirror) written(object client.Object, err error) error {
+	switch {
+	case err != nil || object.GetResourceVersion() == "":
+	case object.GetDeletionTimestamp() != nil:
+		m.readAgain(object)
+	default:
+		m.mutex.Lock()
+		defer m.mutex.Unlock()
+		m.keep(object)
+	}
+	return err
+}
+
+// keep keeps an object unless a later state of it is there.
+func (m *mirror) keep(object client.Object) {
+	there, known := m.kinds[m.kindOf(object)]
+	key := client.ObjectKeyFromObject(object)
+	if known && (there[key] == nil || revision(there[key]) < revision(object)) {
+		there[key] = object.DeepCopyObject().(client.Object)
+	}
+}
+
+// readAgain reads an object that may be gone.
+func (m *mirror) readAgain(object client.Object) {
+	key, current := client.ObjectKeyFromObject(object), reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
+	before := m.uid(object)
+	err := m.server.Get(context.Background(), key, current)
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	there := m.kinds[m.kindOf(object)]
+	switch {
+	case err == nil:
+		m.keep(current)
+	case !apierrors.IsNotFound(err):
+		Expect(err).NotTo(HaveOccurred())
+	case there[key] != nil && there[key].GetUID() == before:
+		delete(there, key)
+	}
+}
+
+// uid is that of an object of this name in the mirror.
+func (m *mirror) uid(object client.Object) types.UID {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if found := m.kinds[m.kindOf(object)][client.ObjectKeyFromObject(object)]; found != nil {
+		return found.GetUID()
+	}
+	return ""
+}
+
+func (m *mirror) get(ctx context.Context, to client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	kind := m.kindOf(object)
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.elsewhere || key.Name == "" {
+		return to.Get(ctx, key, object, options...)
+	}
+	found := m.objects(ctx, kind)[key]
+	if found == nil {
+		return m.notFound(kind, key)
+	}
+	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(found.DeepCopyObject()).Elem())
+	return nil
+}
+
+func (m *mirror) list(ctx context.Context, to client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	selected := (&client.ListOptions{}).ApplyOptions(options)
+	kind := m.kindOf(list)
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.elsewhere || selected.FieldSelector != nil || selected.Limit != 0 {
+		return to.List(ctx, list, options...)
+	}
+	var found []runtime.Object
+	for _, object := range inOrder(m.objects(ctx, kind)) {
+		if (selected.Namespace == "" || selected.Namespace == object.GetNamespace()) &&
+			(selected.LabelSelector == nil || selected.LabelSelector.Matches(labels.Set(object.GetLabels()))) {
+			found = append(found, object.DeepCopyObject())
+		}
+	}
+	return meta.SetList(list, found)
+}
+
+func (m *mirror) notFound(kind schema.GroupVersionKind, key client.ObjectKey) error {
+	mapping, err := m.server.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	return apierrors.NewNotFound(mapping.Resource.GroupResource(), key.Name)
+}
+
+// objects are those of a kind. The first read of a kind lists them.
+func (m *mirror) objects(ctx context.Context, kind schema.GroupVersionKind) objects {
+	if there, known := m.kinds[kind]; known {
+		return there
+	}
+	m.kinds[kind] = m.listed(ctx, kind)
+	return m.kinds[kind]
+}
+
+// listed are the objects that the server has.
+func (m *mirror) listed(ctx context.Context, kind schema.GroupVersionKind) objects {
+	list, err := m.server.Scheme().New(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(m.server.List(ctx, list.(client.ObjectList))).To(Succeed())
+	there := objects{}
+	Expect(meta.EachListItem(list, func(item runtime.Object) error {
+		object := item.(client.Object)
+		there[client.ObjectKeyFromObject(object)] = object
+		return nil
+	})).To(Succeed())
+	return there
+}
+
+// compare expects of each checkedth spec, at its end, that the mirror has what the server has.
+func (m *mirror) compare() {
+	GinkgoHelper()
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.ended++; m.ended%checkedth != 0 {
+		return
+	}
+	for kind, there := range m.kinds {
+		Expect(versions(there)).To(Equal(versions(m.listed(context.Background(), kind))), "the mirror's objects of kind %s", kind.Kind)
+	}
+}
+
+func versions(of objects) map[string]string {
+	versions := map[string]string{}
+	for key, object := range of {
+		versions[key.String()] = object.GetResourceVersion()
+	}
+	return versions
+}
+
+func (m *mirror) kindOf(object runtime.Object) schema.GroupVersionKind {
+	kind, err := apiutil.GVKForObject(object, m.server.Scheme())
+	Expect(err).NotTo(HaveOccurred())
+	return kind
+}
+
+// inOrder sorts objects as the server does.
+func inOrder(of objects) []client.Object {
+	sorted := make([]client.Object, 0, len(of))
+	for _, object := range of {
+		sorted = append(sorted, object)
+	}
+	slices.SortFunc(sorted, func(a, b client.Object) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return sorted
+}
+
+func revision(of client.Object) uint64 {
+	number, err := strconv.ParseUint(of.GetResourceVersion(), 10, 64)
+	Expect(err).NotTo(HaveOccurred())
+	return number
+}
