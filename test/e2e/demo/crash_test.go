@@ -18,7 +18,7 @@ func crash(s *scenario) {
 	var before, after mount.Point
 
 	s.say("A pod is running and has written something:")
-	s.apply("claim.yaml", values{"NAME": "steady", "CLASS": "fast", "SIZE": "1Gi"})
+	s.apply("claim.yaml", values{"NAME": "steady", "CLASS": "fast", "SIZE": "16Mi"})
 	s.apply("pod.yaml", values{"NAME": "steady", "CLAIM": "steady"})
 	volume := "pvc-" + string(s.claim("steady").UID)
 	s.check("its volume is mounted", "pod/steady", s.mounted("steady", volume, &before))

@@ -19,7 +19,7 @@ func (s *scenario) crowdManifest() string {
 	for i := range crowd {
 		name := fmt.Sprintf("crowd-%02d", i)
 		for _, file := range []string{
-			s.manifest("claim.yaml", values{"NAME": name, "CLASS": "fast", "SIZE": "1Gi"}),
+			s.manifest("claim.yaml", values{"NAME": name, "CLASS": "fast", "SIZE": "16Mi"}),
 			s.manifest("pod.yaml", values{"NAME": name, "CLAIM": name}),
 		} {
 			s.do(func() error {
