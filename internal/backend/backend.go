@@ -99,7 +99,7 @@ type Request struct {
 	Placement *Placement
 	// Parameters of the volume's class that only the storage understands (csi).
 	Parameters map[string]string
-	// Attributes are those of the claim's VolumeAttributesClass (csi). Nil: it names none.
+	// Attributes are those of the claim's VolumeAttributesClass (csi and gce). Nil: it names none.
 	Attributes *Attributes
 	// MountOptions of the volume's class.
 	MountOptions []string

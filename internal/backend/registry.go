@@ -66,6 +66,11 @@ func IsOurs(driver string) bool {
 // only while they are attached to it. Its CSIDriver object says the same.
 func NeedsAttach(driver string) bool { return driver == stowagev1alpha1.GCEDriver }
 
+// HasAttributes reports whether volumes of a StorageBackend can have a VolumeAttributesClass.
+func HasAttributes(object *stowagev1alpha1.StorageBackend) bool {
+	return object.Spec.CSI != nil || object.Spec.GCE != nil
+}
+
 // TypeOf is the kind of storage that a StorageBackend object asks for.
 func TypeOf(object *stowagev1alpha1.StorageBackend) stowagev1alpha1.BackendType {
 	switch {

@@ -1,4 +1,4 @@
-// Package attributes reads what the VolumeAttributesClass of a claim says to a CSI driver: when a
+// Package attributes reads what the VolumeAttributesClass of a claim says to a backend: when a
 // volume is made, and when it changes. It reads classes live, and writes nothing.
 package attributes
 
@@ -50,7 +50,7 @@ func Of(class *storagev1.VolumeAttributesClass, driver string) (backend.Attribut
 // the class is protected while the claim names it.
 func Fill(ctx context.Context, live client.Reader, claim *corev1.PersistentVolumeClaim, request *backend.Request, object *stowagev1alpha1.StorageBackend) error {
 	name := ptr.Deref(claim.Spec.VolumeAttributesClassName, "")
-	if name == "" || object.Spec.CSI == nil {
+	if name == "" || !backend.HasAttributes(object) {
 		return nil
 	}
 	class, err := ClassNamed(ctx, live, name)

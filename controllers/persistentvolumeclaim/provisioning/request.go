@@ -71,7 +71,7 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 			scope.Class.Name, unknownVersion(scope.Class.MountOptions))
 	case claim.Spec.Selector != nil:
 		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
-	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "" && object.Spec.CSI == nil:
+	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "" && !backend.HasAttributes(object):
 		return backend.Invalid.Errorf("StorageBackend %s knows no volumeAttributesClass: create the claim without one", object.Name)
 	}
 	return nil

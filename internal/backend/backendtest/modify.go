@@ -82,19 +82,33 @@ func testModifyThenDelete(t *testing.T, s modified) {
 	s.mustModify(t, made, "b")
 	s.mustDelete(t, made)
 	s.mustDelete(t, made)
-	s.mustHave(t, s.mustMake(t, "1"), "a")
+	again, err := s.provision(s.requestOf("1"))
+	if errors.Is(err, backend.Invalid) {
+		t.Skip("this backend makes no volume again under the name of one that was deleted")
+	}
+	if err != nil {
+		t.Fatalf("making volume %s again: %v", made, err)
+	}
+	s.mustHave(t, again.Handle, "a")
 }
+
+// iops are what the classes say.
+var iops = map[string]string{"a": "3000", "b": "4000", "c": "5000"}
 
 func attributes(class string) *backend.Attributes {
-	return &backend.Attributes{Class: class, Parameters: map[string]string{"iops": class}}
+	return &backend.Attributes{Class: class, Parameters: map[string]string{"iops": iops[class]}}
 }
 
-// mustMake makes a volume with the attributes of class a.
-func (s modified) mustMake(t *testing.T, name string) (handle string) {
-	t.Helper()
+// requestOf is for a volume with the attributes of class a.
+func (modified) requestOf(name string) backend.Request {
 	request := Request(name)
 	request.Attributes = attributes("a")
-	return s.mustProvision(t, request).Handle
+	return request
+}
+
+func (s modified) mustMake(t *testing.T, name string) (handle string) {
+	t.Helper()
+	return s.mustProvision(t, s.requestOf(name)).Handle
 }
 
 func (s modified) modify(handle, class string) error {

@@ -75,7 +75,7 @@ func (w *world) checkOutcome(when, name string) {
 	}
 	disk := w.mustHaveOne("pvc-1")
 	if name == "Expand" != (disk.SizeGb == 20) || name == "Retain" != (disk.Labels["stowage-retained"] == "true") ||
-		name == "Attach" != (len(disk.Users) == 1) {
+		name == "Attach" != (len(disk.Users) == 1) || name == "Modify" != (disk.ProvisionedIops == 4000) {
 		w.Errorf("%s: the disk is %+v", when, disk)
 	}
 }

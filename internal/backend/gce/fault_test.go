@@ -37,6 +37,9 @@ var calls = map[string]struct {
 		_, err := on.Expand(w.Context(), backend.ExpandRequest{ID: "pvc-1", Capacity: resource.MustParse("20Gi")})
 		return err
 	}},
+	"Modify": {"disks.update", func(w *world, _ *gceBackend) { w.withDisk(w.open(ofType(extreme)), "1") }, func(w *world, on *gceBackend) error {
+		return on.Modify(w.Context(), "pvc-1", iops("4000"))
+	}},
 	"Retain": {"disks.setLabels", withVolume, func(w *world, on *gceBackend) error {
 		_, err := on.Retain(w.Context(), "pvc-1")
 		return err
@@ -54,7 +57,7 @@ var calls = map[string]struct {
 
 // operationTypes are what the operations of those calls call themselves.
 var operationTypes = map[string]string{
-	"Provision": "insert", "Expand": "resizeDisk", "Retain": "setLabels", "Delete": "delete", "Attach": "attachDisk", "Detach": "detachDisk",
+	"Provision": "insert", "Expand": "resizeDisk", "Modify": "update", "Retain": "setLabels", "Delete": "delete", "Attach": "attachDisk", "Detach": "detachDisk",
 }
 
 func withVolume(w *world, on *gceBackend) { w.withDisk(on, "1") }

@@ -98,6 +98,7 @@ var (
 	_ backend.Lister           = (*gceBackend)(nil)
 	_ backend.Retainer         = (*gceBackend)(nil)
 	_ backend.Expander         = (*gceBackend)(nil)
+	_ backend.Modifier         = (*gceBackend)(nil)
 	_ backend.Attacher         = (*gceBackend)(nil)
 	_ backend.AttachmentLister = (*gceBackend)(nil)
 	_ backend.NodeObserver     = (*gceBackend)(nil)

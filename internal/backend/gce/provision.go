@@ -98,15 +98,32 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	if err != nil {
 		return nil, err
 	}
+	performance, err := b.performanceFor(request)
+	if err != nil {
+		return nil, err
+	}
 	description, err := json.Marshal(b.record(request.ID, request.Claim))
 	if err != nil {
 		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
 	}
 	return &compute.Disk{
 		Name: request.ID, Description: string(description), Labels: b.labelsFor(request.Claim),
-		SizeGb: sizeGb, ProvisionedIops: b.spec.iops,
+		SizeGb: sizeGb, ProvisionedIops: performance.IOPS, ProvisionedThroughput: performance.Throughput,
 		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, b.spec.diskType),
 	}, nil
+}
+
+// performanceFor is what a new disk has: the claim's class comes before the backend's spec.
+func (b *gceBackend) performanceFor(request backend.Request) (cloud.Performance, error) {
+	wanted := cloud.Performance{}
+	if request.Attributes != nil {
+		var err error
+		if wanted, err = performanceOf(*request.Attributes); err != nil {
+			return wanted, err
+		}
+	}
+	wanted.IOPS = cmp.Or(wanted.IOPS, b.spec.iops)
+	return wanted, nil
 }
 
 // resume returns the volume of a disk that was begun for a request, once the disk is ready.

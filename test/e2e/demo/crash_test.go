@@ -57,6 +57,7 @@ func crash(s *scenario) {
 }
 
 func (s *scenario) killBoth() {
+	s.killed = true
 	s.do(func() error {
 		fmt.Printf("  $ kill -9 %d %d  # manager, node agent\n", s.cluster.Manager.PID(), s.cluster.Agent.PID())
 		return errors.Join(s.cluster.Manager.Kill(), s.cluster.Agent.Kill())
@@ -68,6 +69,7 @@ func (s *scenario) startBoth() {
 	s.do(func() error {
 		return errors.Join(s.cluster.Manager.Start(), s.cluster.Agent.Start())
 	})
+	s.killed = false
 	s.do(func() error {
 		return errors.Join(s.cluster.Manager.AwaitReady(s.ctx), s.cluster.Agent.AwaitReady(s.ctx))
 	})

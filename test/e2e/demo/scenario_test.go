@@ -39,6 +39,8 @@ type scenario struct {
 	checks  int
 	// about is the object of the last check, in kubectl's words.
 	about string
+	// killed is whether manager and node agent don't run on purpose.
+	killed bool
 }
 
 // condition is nil if it holds, else what was seen instead.
@@ -64,9 +66,27 @@ func (s *scenario) check(what, about string, holds condition) {
 	By(what)
 	started := time.Now()
 	s.about = about
-	Eventually(s.ctx, holds).WithTimeout(patience).WithPolling(interval).Should(Succeed(), "it doesn't hold that %s", what)
+	Eventually(s.ctx, s.whileRunning(holds)).WithTimeout(patience).WithPolling(interval).Should(Succeed(), "it doesn't hold that %s", what)
 	s.checks++
 	fmt.Printf("  ✓ %s%s\n", what, took(started))
+}
+
+// whileRunning is a condition that ends the wait for it once a program of Stowage is gone.
+func (s *scenario) whileRunning(holds condition) condition {
+	return func() error {
+		err := holds()
+		if err == nil || s.killed {
+			return err
+		}
+		for _, program := range s.cluster.Programs() {
+			select {
+			case <-program.Ended():
+				return StopTrying(fmt.Sprintf("%s ended by itself: %v", program.Name, program.Err())).Wrap(err)
+			default:
+			}
+		}
+		return err
+	}
 }
 
 func took(since time.Time) string {

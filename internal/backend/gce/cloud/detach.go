@@ -47,7 +47,7 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 		isSeen: isGone,
 	})
 	switch known := ReasonOf(err); known {
-	case NotFound, invalid:
+	case NotFound, Invalid:
 		// The instance or the device may have gone since the read.
 		gone, unknown := isGone(ctx)
 		if gone || unknown != nil {

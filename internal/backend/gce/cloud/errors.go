@@ -51,7 +51,7 @@ const (
 	zoneFull   Reason = "zoneresourcepoolexhausted"
 	overLimit  Reason = "limitexceeded"
 	tooFast    Reason = "ratelimitexceeded"
-	invalid    Reason = "invalid"
+	Invalid    Reason = "invalid"
 	forbidden  Reason = "forbidden"
 	signedOut  Reason = "autherror"
 	unready    Reason = "unavailable"
@@ -64,8 +64,8 @@ var spellings = map[Reason]Reason{
 	"resourcenotfound": NotFound, "resourcealreadyexists": Exists, "conflict": inUse,
 	"zoneresourcepoolexhaustedwithdetails": zoneFull,
 	"userratelimitexceeded":                tooFast, "resourceoperationrateexceeded": tooFast, "concurrentoperationsquotaexceeded": tooFast,
-	"invalidusage": invalid, "invalidfieldvalue": invalid, "badrequest": invalid, "required": invalid,
-	"unsupportedoperation": invalid, "parseerror": invalid, "invalidparameter": invalid,
+	"invalidusage": Invalid, "invalidfieldvalue": Invalid, "badrequest": Invalid, "required": Invalid,
+	"unsupportedoperation": Invalid, "parseerror": Invalid, "invalidparameter": Invalid,
 	"insufficientpermissions": forbidden, "permissionserror": forbidden, "servicedisabled": apiMissing,
 	"unauthorized": signedOut,
 }
@@ -73,7 +73,7 @@ var spellings = map[Reason]Reason{
 // byStatus is the reason of an HTTP status in an answer without a known reason. Any server answers
 // 404 for an unknown path: only the API itself can say that a disk is gone.
 var byStatus = map[int]Reason{
-	http.StatusBadRequest: invalid, http.StatusUnauthorized: signedOut, http.StatusForbidden: forbidden,
+	http.StatusBadRequest: Invalid, http.StatusUnauthorized: signedOut, http.StatusForbidden: forbidden,
 	http.StatusNotFound: noAPI, http.StatusConflict: Exists, http.StatusPreconditionFailed: changed,
 	http.StatusTooManyRequests: tooFast, http.StatusServiceUnavailable: unready,
 }
@@ -126,7 +126,7 @@ var meanings = map[Reason]meaning{
 	zoneFull:   {backend.Exhausted, "the zone has no room now: wait, or use another zone"},
 	overLimit:  {backend.Exhausted, "a limit is reached"},
 	tooFast:    {backend.Unavailable, "there are too many calls for project %[1]s: it is tried again"},
-	invalid:    {backend.Invalid, "the Compute API takes no such request: look at gce.project, gce.zones, gce.diskType, gce.labels and gce.provisionedIOPS"},
+	Invalid:    {backend.Invalid, "the Compute API takes no such request: look at gce.project, gce.zones, gce.diskType, gce.labels and gce.provisionedIOPS, and at the claim's VolumeAttributesClass"},
 	forbidden:  {backend.Unavailable, "%[2]s may not do that in project %[1]s: grant the roles compute.instanceAdmin.v1 and iam.serviceAccountUser"},
 	apiMissing: {backend.Unavailable, "switch the Compute Engine API on in project %[1]s"},
 	signedOut:  {backend.Unavailable, "%[2]s isn't accepted: renew it, or set gce.credentialsSecret"},

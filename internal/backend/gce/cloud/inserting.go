@@ -33,7 +33,7 @@ func (c *Client) CheckNoInsertNear(ctx context.Context, id, zone string) error {
 	}
 	err := c.CheckNoInsert(ctx, id, zone)
 	switch ReasonOf(err) {
-	case NotFound, invalid:
+	case NotFound, Invalid:
 		// The cloud has no such zone.
 		return nil
 	}
