@@ -53,23 +53,23 @@ func (m *mirror) reading() client.WithWatch {
 func (m *mirror) writing(by client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(by, interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return m.written(object, to.Create(ctx, object, options...))
+			return m.written(ctx, object, to.Create(ctx, object, options...))
 		},
 		Update: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-			return m.written(object, to.Update(ctx, object, options...))
+			return m.written(ctx, object, to.Update(ctx, object, options...))
 		},
 		Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return m.written(object, to.Patch(ctx, object, patch, options...))
+			return m.written(ctx, object, to.Patch(ctx, object, patch, options...))
 		},
 		SubResourceUpdate: func(ctx context.Context, to client.Client, name string, object client.Object, options ...client.SubResourceUpdateOption) error {
-			return m.written(object, to.SubResource(name).Update(ctx, object, options...))
+			return m.written(ctx, object, to.SubResource(name).Update(ctx, object, options...))
 		},
 		SubResourcePatch: func(ctx context.Context, to client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return m.written(object, to.SubResource(name).Patch(ctx, object, patch, options...))
+			return m.written(ctx, object, to.SubResource(name).Patch(ctx, object, patch, options...))
 		},
 		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			err := to.Delete(ctx, object, options...)
-			m.readAgain(object)
+			m.readAgain(ctx, object)
 			return err
 		},
 		DeleteAllOf: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteAllOfOption) error {
@@ -101,11 +101,11 @@ func (m *mirror) forget() {
 
 // written keeps what the server answered, but to a dry run. The answer to the write of a deleted object doesn't say whether
 // that was its end.
-func (m *mirror) written(object client.Object, err error) error {
+func (m *mirror) written(ctx context.Context, object client.Object, err error) error {
 	switch {
 	case err != nil || object.GetResourceVersion() == "":
 	case object.GetDeletionTimestamp() != nil:
-		m.readAgain(object)
+		m.readAgain(ctx, object)
 	default:
 		m.mutex.Lock()
 		defer m.mutex.Unlock()
@@ -124,10 +124,10 @@ func (m *mirror) keep(object client.Object) {
 }
 
 // readAgain reads an object that may be gone.
-func (m *mirror) readAgain(object client.Object) {
+func (m *mirror) readAgain(ctx context.Context, object client.Object) {
 	key, current := client.ObjectKeyFromObject(object), reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
 	before := m.uid(object)
-	err := m.server.Get(context.Background(), key, current)
+	err := m.server.Get(ctx, key, current)
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	there := m.kinds[m.kindOf(object)]
@@ -221,7 +221,8 @@ func (m *mirror) compare() {
 	GinkgoHelper()
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if m.ended++; m.ended%checkedth != 0 {
+	m.ended++
+	if m.ended%checkedth != 0 {
 		return
 	}
 	for kind, there := range m.kinds {

@@ -13,6 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -98,7 +99,7 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	if err != nil {
 		return nil, err
 	}
-	performance, err := b.performanceFor(request)
+	performs, err := b.performanceOf(request)
 	if err != nil {
 		return nil, err
 	}
@@ -108,22 +109,18 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	}
 	return &compute.Disk{
 		Name: request.ID, Description: string(description), Labels: b.labelsFor(request.Claim),
-		SizeGb: sizeGb, ProvisionedIops: performance.IOPS, ProvisionedThroughput: performance.Throughput,
+		SizeGb: sizeGb, ProvisionedIops: performs.IOPS, ProvisionedThroughput: performs.Throughput,
 		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, b.spec.diskType),
 	}, nil
 }
 
-// performanceFor is what a new disk has: the claim's class comes before the backend's spec.
-func (b *gceBackend) performanceFor(request backend.Request) (cloud.Performance, error) {
-	wanted := cloud.Performance{}
+// performanceOf is what a new disk is to have: the claim's class comes before the backend's spec.
+func (b *gceBackend) performanceOf(request backend.Request) (wanted performance.Performance, err error) {
 	if request.Attributes != nil {
-		var err error
-		if wanted, err = performanceOf(*request.Attributes); err != nil {
-			return wanted, err
-		}
+		wanted, err = performance.Of(*request.Attributes)
 	}
 	wanted.IOPS = cmp.Or(wanted.IOPS, b.spec.iops)
-	return wanted, nil
+	return wanted, err
 }
 
 // resume returns the volume of a disk that was begun for a request, once the disk is ready.

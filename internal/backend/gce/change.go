@@ -1,0 +1,93 @@
+package gce
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
+)
+
+// Expand makes the volume's disk larger; its node grows the file system.
+func (b *gceBackend) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	return inCloud(ctx, b, "growing volume "+request.ID, func(c *cloud.Client) (backend.Expansion, error) {
+		return b.expand(ctx, c, request.ID, request.Capacity)
+	})
+}
+
+// expand resizes a disk that is smaller, attached or not.
+func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, capacity resource.Quantity) (backend.Expansion, error) {
+	found, err := b.ownDisk(ctx, c, id)
+	switch {
+	case err != nil:
+		return backend.Expansion{}, err
+	case found == nil:
+		return backend.Expansion{}, c.NoDisk(id)
+	case found.Status == cloud.DiskDeleting:
+		return backend.Expansion{}, backend.Conflict.Errorf("disk %s is being deleted: it doesn't grow", found.Path())
+	case found.SizeGb >= cloud.InGib(capacity):
+		return grown(found), nil
+	}
+	if err := c.Resize(ctx, found, capacity); err != nil {
+		return backend.Expansion{}, err
+	}
+	now, err := c.Disk(ctx, found.ZoneName(), id)
+	switch {
+	case err != nil:
+		return backend.Expansion{}, err
+	case now == nil || now.Id != found.Id:
+		return backend.Expansion{}, c.NoDisk(id)
+	case now.SizeGb < cloud.InGib(capacity):
+		return backend.Expansion{}, backend.InProgress.Errorf("waiting for disk %s to have %s", found.Path(), capacity.String())
+	}
+	return grown(now), nil
+}
+
+func grown(found *cloud.Disk) backend.Expansion {
+	return backend.Expansion{Capacity: found.Capacity(), OnNode: true}
+}
+
+// Modify gives the volume's disk the performance that a VolumeAttributesClass names, attached or not.
+func (b *gceBackend) Modify(ctx context.Context, id string, attributes backend.Attributes) error {
+	wanted, err := performance.Of(attributes)
+	if err != nil {
+		return err
+	}
+	_, err = inCloud(ctx, b, "changing volume "+id, func(c *cloud.Client) (struct{}, error) {
+		return struct{}{}, aboutClass(attributes, b.modify(ctx, c, id, wanted))
+	})
+	return err
+}
+
+// modify changes a disk that has another performance. A list may lag behind: the disk itself is read.
+func (b *gceBackend) modify(ctx context.Context, c *cloud.Client, id string, wanted performance.Performance) error {
+	found, err := b.ownDisk(ctx, c, id)
+	if err == nil && found != nil {
+		listed := found.Id
+		found, err = c.Disk(ctx, found.ZoneName(), id)
+		if found != nil && found.Id != listed {
+			found = nil
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return c.NoDisk(id)
+	case found.Status == cloud.DiskDeleting:
+		return backend.NotFound.Errorf("it is too late to change disk %s: it is being deleted", found.Path())
+	case found.Status != cloud.DiskReady:
+		return backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
+	}
+	return c.Update(ctx, found, wanted)
+}
+
+// aboutClass explains that the Compute API refused what a class asks for.
+func aboutClass(attributes backend.Attributes, err error) error {
+	if cloud.ReasonOf(err) != cloud.Invalid {
+		return err
+	}
+	return backend.Invalid.Errorf("the disk can't have the iops or the throughput of VolumeAttributesClass %s, for its type and its size: %w", attributes.Class, err)
+}
