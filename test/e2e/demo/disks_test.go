@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/option"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -29,6 +32,7 @@ func disks(s *scenario) {
 	})
 	s.check("the StorageBackend is Ready", "storagebackend/cloud", s.backendIs("cloud", metav1.ConditionTrue, ""))
 	volume := s.attachDisk()
+	s.quickenDisk(volume)
 	s.moveDisk(volume)
 	s.kubectl("delete", "pod/after", "pvc/records", "--wait=false")
 	s.check("the disk is detached, and gone", "pv/"+volume, s.isGone(volume, &corev1.PersistentVolume{}))
@@ -40,7 +44,7 @@ func disks(s *scenario) {
 // attachDisk: a disk is made for a pod's claim, attached, given a file system, mounted.
 func (s *scenario) attachDisk() (volume string) {
 	var point mount.Point
-	s.apply("claim.yaml", values{"NAME": "records", "CLASS": "cloud", "SIZE": "1Gi"})
+	s.apply("claim.yaml", values{"NAME": "records", "CLASS": "cloud", "SIZE": "10Gi"})
 	s.apply("pod.yaml", values{"NAME": "before", "CLAIM": "records"})
 	volume = "pvc-" + string(s.claim("records").UID)
 	s.check("the claim is Bound to a new disk", "pvc/records", s.claimIsBound("records", volume))
@@ -50,6 +54,42 @@ func (s *scenario) attachDisk() (volume string) {
 	s.check("the node knows the disk by its name", "pod/before", s.exists(s.deviceOn(cluster.NodeName, volume), true))
 	s.write(point.Path)
 	return volume
+}
+
+// quickenDisk: the disk gets other IOPS while the pod uses it.
+func (s *scenario) quickenDisk(volume string) {
+	s.say("The user asks for a quicker disk, by a VolumeAttributesClass. The pod goes on:")
+	s.apply("attributes.yaml", nil)
+	s.kubectl("patch", "pvc/records", "--type=merge", "-p", `{"spec":{"volumeAttributesClassName":"quick"}}`)
+	s.check("the claim says that it has the class", "pvc/records", s.hasAttributes("records", "quick"))
+	s.check("the disk has its IOPS and its throughput", "pvc/records", s.performs(volume, 4000, 200))
+	s.check("it stayed where it is", "pod/before", s.attachedTo(volume, cluster.NodeName))
+}
+
+// hasAttributes holds once a claim's volume has the attributes of a class.
+func (s *scenario) hasAttributes(claim, class string) condition {
+	return func() error {
+		status := s.claim(claim).Status
+		if has := ptr.Deref(status.CurrentVolumeAttributesClassName, ""); has != class || status.ModifyVolumeStatus != nil {
+			return fmt.Errorf("it has %q, and %+v; its conditions: %+v", has, status.ModifyVolumeStatus, status.Conditions)
+		}
+		return nil
+	}
+}
+
+// performs holds if the cloud provisions a disk with these IOPS and MiB/s.
+func (s *scenario) performs(disk string, iops, throughput int64) condition {
+	return func() error {
+		cloud, err := compute.NewService(s.ctx, option.WithEndpoint(s.cluster.CloudEndpoint), option.WithoutAuthentication())
+		if err != nil {
+			return err
+		}
+		found, err := cloud.Disks.Get(cluster.CloudProject, cluster.CloudZone, disk).Do()
+		if err == nil && (found.ProvisionedIops != iops || found.ProvisionedThroughput != throughput) {
+			err = fmt.Errorf("it has %d IOPS and %d MiB/s", found.ProvisionedIops, found.ProvisionedThroughput)
+		}
+		return err
+	}
 }
 
 // moveDisk: another pod asks for the disk on another node, and gets it once the first

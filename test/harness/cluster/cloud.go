@@ -14,6 +14,8 @@ import (
 const (
 	CloudProject = "demo"
 	CloudZone    = "europe-west3-a"
+	// cloudMachine is a type of machine that takes disks of all kinds.
+	cloudMachine = "c3-standard-4"
 )
 
 func (c *Cluster) startCloud(ctx context.Context) error {
@@ -27,7 +29,7 @@ func (c *Cluster) startCloud(ctx context.Context) error {
 	c.Cloud = NewCloud(address, log.Name(),
 		"--folder="+c.Folder.cloud(), "--device-folder="+c.Folder.path("devices"),
 		"--project="+CloudProject, "--zone="+CloudZone, "--attach="+cloudAttaches(),
-		"--instance="+CloudZone+"/"+NodeName, "--instance="+CloudZone+"/"+SecondNode)
+		"--instance="+CloudZone+"/"+NodeName+":"+cloudMachine, "--instance="+CloudZone+"/"+SecondNode+":"+cloudMachine)
 	return c.Cloud.StartReady(ctx)
 }
 
