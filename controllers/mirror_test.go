@@ -11,12 +11,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -68,8 +69,13 @@ func (m *mirror) writing(by client.WithWatch) client.WithWatch {
 			return m.written(ctx, object, to.SubResource(name).Patch(ctx, object, patch, options...))
 		},
 		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			before := m.stored(object)
 			err := to.Delete(ctx, object, options...)
-			m.readAgain(ctx, object)
+			if err == nil && endsAtOnce(before, options) {
+				m.remove(before)
+			} else {
+				m.readAgain(ctx, object)
+			}
 			return err
 		},
 		DeleteAllOf: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteAllOfOption) error {
@@ -123,32 +129,45 @@ func (m *mirror) keep(object client.Object) {
 	}
 }
 
+// endsAtOnce reports whether the deletion of an object is its end: nothing keeps it, and no grace is given.
+func endsAtOnce(object client.Object, options []client.DeleteOption) bool {
+	if object == nil || len(object.GetFinalizers()) > 0 {
+		return false
+	}
+	_, isPod := object.(*corev1.Pod)
+	return !isPod || ptr.Deref((&client.DeleteOptions{}).ApplyOptions(options).GracePeriodSeconds, 1) == 0
+}
+
 // readAgain reads an object that may be gone.
 func (m *mirror) readAgain(ctx context.Context, object client.Object) {
-	key, current := client.ObjectKeyFromObject(object), reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
-	before := m.uid(object)
-	err := m.server.Get(ctx, key, current)
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	there := m.kinds[m.kindOf(object)]
-	switch {
+	before, current := m.stored(object), reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
+	switch err := m.server.Get(ctx, client.ObjectKeyFromObject(object), current); {
 	case err == nil:
+		m.mutex.Lock()
+		defer m.mutex.Unlock()
 		m.keep(current)
 	case !apierrors.IsNotFound(err):
 		Expect(err).NotTo(HaveOccurred())
-	case there[key] != nil && there[key].GetUID() == before:
+	case before != nil:
+		m.remove(before)
+	}
+}
+
+// remove removes an object, and no later one of its name.
+func (m *mirror) remove(gone client.Object) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	there, key := m.kinds[m.kindOf(gone)], client.ObjectKeyFromObject(gone)
+	if there[key] != nil && there[key].GetUID() == gone.GetUID() {
 		delete(there, key)
 	}
 }
 
-// uid is that of an object of this name in the mirror.
-func (m *mirror) uid(object client.Object) types.UID {
+// stored is the object of this name that the mirror has; nil for none.
+func (m *mirror) stored(object client.Object) client.Object {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if found := m.kinds[m.kindOf(object)][client.ObjectKeyFromObject(object)]; found != nil {
-		return found.GetUID()
-	}
-	return ""
+	return m.kinds[m.kindOf(object)][client.ObjectKeyFromObject(object)]
 }
 
 func (m *mirror) get(ctx context.Context, to client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

@@ -67,6 +67,9 @@ func (w *world) empty() {
 				bare.SetFinalizers(nil)
 				_ = w.direct.Patch(context.Background(), bare, client.MergeFrom(object))
 			}
+			if _, hasGrace := object.(*corev1.Pod); object.GetDeletionTimestamp() != nil && !hasGrace {
+				continue // finalizers alone kept it
+			}
 			_ = w.direct.Delete(context.Background(), object, client.GracePeriodSeconds(0))
 		}
 	}
