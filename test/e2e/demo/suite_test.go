@@ -24,6 +24,7 @@ import (
 
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/owned"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 const (
@@ -43,8 +44,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	endOnHangUp()
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Stowage, from a claim to a mounted directory and back")
+	specs.Run(t, "Stowage, from a claim to a mounted directory and back")
 }
 
 // endOnHangUp treats a closed terminal as Ctrl-C, which Ginkgo cleans up after.

@@ -5,6 +5,7 @@
 package specs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,5 +29,30 @@ func Run(t *testing.T, description string) {
 		name := filepath.Join(folder, strings.ReplaceAll(strings.ToLower(description), " ", "-"))
 		reporter.JSONReport, reporter.JUnitReport = name+".json", name+".xml"
 	}
-	ginkgo.RunSpecs(t, description, suite, reporter)
+	if !ginkgo.RunSpecs(t, description, suite, reporter) {
+		repeatReasons()
+	}
+}
+
+const (
+	// mostReasons is how many failures have their reasons at the end, and longestReason how much of each, in characters.
+	mostReasons   = 3
+	longestReason = 1000
+)
+
+// reasons are why specs failed.
+var reasons []string
+
+var _ = ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) {
+	if report.Failed() {
+		reasons = append(reasons, fmt.Sprintf("%s\n%.*s", report.FullText(), longestReason, report.FailureMessage()))
+	}
+})
+
+// repeatReasons prints why the first specs failed. Ginkgo's own last lines only name them, and what was before may be far up,
+// or cut off.
+func repeatReasons() {
+	for _, reason := range reasons[:min(len(reasons), mostReasons)] {
+		fmt.Printf("\nIt failed: %s\n", reason)
+	}
 }
