@@ -5,6 +5,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -17,7 +20,15 @@ import (
 // changeable is a cloud whose disks can get other attributes.
 type changeable struct {
 	*fake.Backend
-	made, changed map[string]backend.Attributes
+	changed map[string]backend.Attributes
+	// made are the attributes of all calls that make a disk.
+	made []*backend.Attributes
+}
+
+func newChangeable(w *world) *changeable {
+	disks := &changeable{Backend: w.storage, changed: map[string]backend.Attributes{}}
+	w.serve(disks)
+	return disks
 }
 
 // Type and Open make it the one kind of backend.
@@ -26,9 +37,7 @@ func (*changeable) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.G
 func (c *changeable) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { return c, nil }
 
 func (c *changeable) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	if request.Attributes != nil {
-		c.made[request.ID] = *request.Attributes
-	}
+	c.made = append(c.made, request.Attributes)
 	return c.Backend.Provision(ctx, request)
 }
 
@@ -41,8 +50,7 @@ var _ = Describe("A claim of a cloud's disk that names a VolumeAttributesClass",
 	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
 		It("gets a disk with its attributes, and those of another later, in scope="+string(scope), func() {
 			w := newWorld(scope)
-			disks := &changeable{Backend: w.storage, made: map[string]backend.Attributes{}, changed: map[string]backend.Attributes{}}
-			w.serve(disks)
+			disks := newChangeable(w)
 			claim := Claim(InClass("cloud"), ofAttributes("gold"))
 			if scope == reconciler.ClassesScope {
 				requestedFrom(stowagev1alpha1.GCEDriver)(claim)
@@ -56,7 +64,7 @@ var _ = Describe("A claim of a cloud's disk that names a VolumeAttributesClass",
 				w.settle()
 			}
 			expectAttributes(w, claim, pv, "gold")
-			Expect(disks.made[pv.Name].Parameters).To(Equal(map[string]string{"iops": "gold"}))
+			Expect(disks.made).To(HaveEach(havingIOPS("gold")))
 
 			w.requestAttributes(claim, "silver")
 
@@ -64,6 +72,44 @@ var _ = Describe("A claim of a cloud's disk that names a VolumeAttributesClass",
 			Expect(disks.changed[pv.Name].Parameters).To(Equal(map[string]string{"iops": "silver"}))
 		})
 	}
+
+	It("is undone by a repeat with the same attributes", func() {
+		w, disks, claim := halfMadeDisk()
+		w.delete(claim)
+
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+		Expect(len(disks.made)).To(BeNumerically(">", 1))
+		Expect(disks.made).To(HaveEach(havingIOPS("gold")))
+	})
+
+	It("can be deleted though its class is gone, too", func() {
+		w, _, claim := halfMadeDisk()
+		removeAttributes(w)
+		w.delete(claim)
+
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("starts over where its class was created again since", func() {
+		w, disks, claim := halfMadeDisk()
+		removeAttributes(w)
+		again := attributesOfDriver("gold", stowagev1alpha1.GCEDriver)
+		again.Parameters["iops"] = "other"
+		w.create(again)
+
+		w.settle()
+
+		Expect(disks.made[len(disks.made)-1]).To(havingIOPS("other"))
+		Expect(provisioned.AttemptOf(w.read(claim))).To(Equal(2))
+		expectAttributes(w, claim, Volume(provisioned.VolumeID(w.read(claim))), "gold")
+		Expect(w.storage.Len()).To(Equal(1))
+	})
 
 	It("is refused where the class is another driver's", func() {
 		w := newWorld(reconciler.ClusterScope)
@@ -87,3 +133,32 @@ var _ = Describe("A claim of a node's disk that names a VolumeAttributesClass", 
 		Expect(w.storage.Calls()).To(BeEmpty())
 	})
 })
+
+func havingIOPS(number string) types.GomegaMatcher {
+	return HaveValue(HaveField("Parameters", Equal(map[string]string{"iops": number})))
+}
+
+// halfMadeDisk is a cluster with a claim whose disk is made, and whose volume object is lost on the way.
+func halfMadeDisk() (*world, *changeable, *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	w := newWorld(reconciler.ClusterScope)
+	disks, claim := newChangeable(w), Claim(InClass("cloud"), ofAttributes("gold"))
+	w.create(cloud(), attributesOfDriver("gold", stowagev1alpha1.GCEDriver))
+	w.settle()
+	w.halfMake(claim)
+	w.restart()
+	w.serve(disks)
+	Expect(w.storage.Len()).To(Equal(1))
+	Expect(w.all(&corev1.PersistentVolumeList{})).To(BeEmpty())
+	return w, disks, claim
+}
+
+// removeAttributes removes a class by force: a person took its finalizer off.
+func removeAttributes(w *world) {
+	GinkgoHelper()
+	class := attributesOfDriver("gold", stowagev1alpha1.GCEDriver)
+	w.delete(class)
+	if !w.gone(class) {
+		update(w, class, func(class *storagev1.VolumeAttributesClass) { class.Finalizers = nil })
+	}
+}

@@ -3,12 +3,14 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -17,19 +19,23 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // mirror holds the objects of an API server that only its clients write, as the answers to their writes show them. Specs
-// and the caches of their reconcilers read it: most reads of a suite are theirs, and none of them changes anything.
+// and the caches of their reconcilers read it: most requests of a suite would be such reads.
 type mirror struct {
 	server client.WithWatch
 	mutex  sync.Mutex
-	// kinds have the objects of each kind that was read.
+	// kinds have the objects of each kind that was read, and gone the UIDs of those that were removed.
 	kinds map[schema.GroupVersionKind]objects
+	gone  map[types.UID]bool
 	// elsewhere is whether other clients write, too, such as those of a manager: every read then asks the server.
 	elsewhere bool
 	// ended is how many specs ended.
@@ -42,7 +48,7 @@ const checkedth = 20
 type objects map[client.ObjectKey]client.Object
 
 func newMirror(server client.WithWatch) *mirror {
-	return &mirror{server: server, kinds: map[schema.GroupVersionKind]objects{}}
+	return &mirror{server: server, kinds: map[schema.GroupVersionKind]objects{}, gone: map[types.UID]bool{}}
 }
 
 // reading is a client that reads the mirror, and writes to the server.
@@ -106,11 +112,11 @@ func (m *mirror) forget() {
 }
 
 // written keeps what the server answered, but to a dry run. The answer to the write of a deleted object doesn't say whether
-// that was its end.
+// that was its end. Of a custom resource, the client leaves in the object what the answer hasn't.
 func (m *mirror) written(ctx context.Context, object client.Object, err error) error {
 	switch {
 	case err != nil || object.GetResourceVersion() == "":
-	case object.GetDeletionTimestamp() != nil:
+	case object.GetDeletionTimestamp() != nil || isCustom(m.kindOf(object)):
 		m.readAgain(ctx, object)
 	default:
 		m.mutex.Lock()
@@ -120,11 +126,15 @@ func (m *mirror) written(ctx context.Context, object client.Object, err error) e
 	return err
 }
 
+func isCustom(kind schema.GroupVersionKind) bool {
+	return kind.Group == stowagev1alpha1.GroupVersion.Group || kind.Group == snapshotv1.GroupName
+}
+
 // keep keeps an object unless a later state of it is there.
 func (m *mirror) keep(object client.Object) {
 	there, known := m.kinds[m.kindOf(object)]
 	key := client.ObjectKeyFromObject(object)
-	if known && (there[key] == nil || revision(there[key]) < revision(object)) {
+	if known && !m.gone[object.GetUID()] && (there[key] == nil || revision(there[key]) < revision(object)) {
 		there[key] = object.DeepCopyObject().(client.Object)
 	}
 }
@@ -135,7 +145,8 @@ func endsAtOnce(object client.Object, options []client.DeleteOption) bool {
 		return false
 	}
 	_, isPod := object.(*corev1.Pod)
-	return !isPod || ptr.Deref((&client.DeleteOptions{}).ApplyOptions(options).GracePeriodSeconds, 1) == 0
+	how := (&client.DeleteOptions{}).ApplyOptions(options)
+	return how.PropagationPolicy == nil && len(how.DryRun) == 0 && (!isPod || ptr.Deref(how.GracePeriodSeconds, 1) == 0)
 }
 
 // readAgain reads an object that may be gone.
@@ -157,6 +168,7 @@ func (m *mirror) readAgain(ctx context.Context, object client.Object) {
 func (m *mirror) remove(gone client.Object) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	m.gone[gone.GetUID()] = true
 	there, key := m.kinds[m.kindOf(gone)], client.ObjectKeyFromObject(gone)
 	if there[key] != nil && there[key].GetUID() == gone.GetUID() {
 		delete(there, key)
@@ -235,7 +247,7 @@ func (m *mirror) listed(ctx context.Context, kind schema.GroupVersionKind) objec
 	return there
 }
 
-// compare expects of each checkedth spec, at its end, that the mirror has what the server has.
+// compare expects of each checkedth spec, at its end, that the mirror has what the server has. It is filled anew then.
 func (m *mirror) compare() {
 	GinkgoHelper()
 	m.mutex.Lock()
@@ -244,17 +256,24 @@ func (m *mirror) compare() {
 	if m.ended%checkedth != 0 {
 		return
 	}
-	for kind, there := range m.kinds {
-		Expect(versions(there)).To(Equal(versions(m.listed(context.Background(), kind))), "the mirror's objects of kind %s", kind.Kind)
+	kinds := m.kinds
+	m.kinds = map[schema.GroupVersionKind]objects{}
+	for kind, there := range kinds {
+		Expect(texts(there)).To(Equal(texts(m.listed(context.Background(), kind))), "the mirror's objects of kind %s", kind.Kind)
 	}
 }
 
-func versions(of objects) map[string]string {
-	versions := map[string]string{}
+// texts are whole objects, but for what answers to lists lack.
+func texts(of objects) map[string]string {
+	texts := map[string]string{}
 	for key, object := range of {
-		versions[key.String()] = object.GetResourceVersion()
+		whole := object.DeepCopyObject().(client.Object)
+		whole.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		text, err := json.Marshal(whole)
+		Expect(err).NotTo(HaveOccurred())
+		texts[key.String()] = string(text)
 	}
-	return versions
+	return texts
 }
 
 func (m *mirror) kindOf(object runtime.Object) schema.GroupVersionKind {

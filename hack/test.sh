@@ -9,7 +9,7 @@ export STOWAGE_TEST_AUDIT=$PWD/bin/test/audit
 rm -rf "$reports" "$STOWAGE_TEST_AUDIT"
 mkdir -p "$reports" "$STOWAGE_TEST_AUDIT"
 hack/need.sh filesystems
-# Linkers and tests live shortly: collecting their garbage rarely saves a tenth of their time.
+# Linkers and tests end soon: they need a tenth less time where garbage is collected rarely.
 export GOGC=${GOGC:-400}
 readonly checkout="-X github.com/stowage-dev/stowage/test/harness/apiserver.repository=$PWD"
 go build -buildvcs=false -o bin/ ./hack/testsummary ./hack/cleanmachine

@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// maxParameters and maxBytes bound what a class makes a driver's call carry.
+// maxParameters and maxBytes bound what a class makes a call carry.
 const maxParameters, maxBytes = 256, 32 << 10
 
 // ClassNamed reads a class, or returns nil.
@@ -29,7 +29,7 @@ func ClassNamed(ctx context.Context, live client.Reader, name string) (*storagev
 	return class, nil
 }
 
-// Of returns what a class says to a driver.
+// Of returns what a class says to the backends of a driver.
 func Of(class *storagev1.VolumeAttributesClass, driver string) (backend.Attributes, error) {
 	if class.DriverName != driver {
 		return backend.Attributes{}, backend.Invalid.Errorf("VolumeAttributesClass %s is for driver %.200q, and the volume is of driver %s: name a class of that driver",
@@ -76,6 +76,19 @@ func ClassOf(request backend.Request) *provisioned.Class {
 		return nil
 	}
 	return &provisioned.Class{Name: request.Attributes.Class, UID: request.Attributes.UID}
+}
+
+// Recorded returns what the class of a pending operation says, for a repeat of the call. It is nil where that class is gone, or
+// was created again: the call is repeated without it, so that the claim can be deleted.
+func Recorded(ctx context.Context, live client.Reader, began *provisioned.Class) (*backend.Attributes, error) {
+	if began == nil {
+		return nil, nil
+	}
+	class, err := ClassNamed(ctx, live, began.Name)
+	if err != nil || class == nil || class.UID != began.UID {
+		return nil, err
+	}
+	return &backend.Attributes{Class: class.Name, UID: class.UID, Parameters: class.Parameters}, nil
 }
 
 // FillAgain is Fill for an operation that is undone. A class that was created again since may have other

@@ -54,10 +54,11 @@ func (r *Provisioner) ensureOperation(
 	before := claim.DeepCopy()
 	operation := provisioned.Intent{
 		Backend: object.Name, Node: NameOf(scope.Request.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
+		Attributes: attributes.ClassOf(request),
 	}
 	if object.Spec.CSI != nil {
 		class := classOf(scope.Class)
-		operation.Class, operation.Attributes = &class, attributes.ClassOf(request)
+		operation.Class = &class
 	}
 	text, err := json.Marshal(operation)
 	if err != nil {
@@ -147,7 +148,11 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 	case !current:
 		return backend.InProgress.Errorf("the claim has changed: it is read again")
 	}
-	_, err = opened.Provision(ctx, r.requestOf(ctx, claim, operation))
+	request := r.requestOf(ctx, claim, operation)
+	if request.Attributes, err = attributes.Recorded(ctx, r.live, operation.Attributes); err != nil {
+		return err
+	}
+	_, err = opened.Provision(ctx, request)
 	// Unavailable is only about the repeat: the call before it may still take effect.
 	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err) || errors.Is(err, backend.Unavailable)) {
 		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)

@@ -56,13 +56,17 @@ func (b *gceBackend) Modify(ctx context.Context, id string, attributes backend.A
 		return err
 	}
 	_, err = inCloud(ctx, b, "changing volume "+id, func(c *cloud.Client) (struct{}, error) {
-		return struct{}{}, aboutClass(attributes, b.modify(ctx, c, id, wanted))
+		found, err := b.readDisk(ctx, c, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, b.aboutClass(attributes, c.Update(ctx, found, wanted))
 	})
 	return err
 }
 
-// modify changes a disk that has another performance. A list may lag behind: the disk itself is read.
-func (b *gceBackend) modify(ctx context.Context, c *cloud.Client, id string, wanted performance.Performance) error {
+// readDisk reads the disk that is to change. A list may lag behind: the disk itself is read.
+func (b *gceBackend) readDisk(ctx context.Context, c *cloud.Client, id string) (*cloud.Disk, error) {
 	found, err := b.ownDisk(ctx, c, id)
 	if err == nil && found != nil {
 		listed := found.Id
@@ -72,22 +76,28 @@ func (b *gceBackend) modify(ctx context.Context, c *cloud.Client, id string, wan
 		}
 	}
 	switch {
+	case cloud.ReasonOf(err) == cloud.Invalid:
+		// Of an earlier change it says nothing.
+		return nil, backend.Unavailable.Errorf("reading disk %s: %w", id, err)
 	case err != nil:
-		return err
+		return nil, err
 	case found == nil:
-		return c.NoDisk(id)
+		return nil, c.NoDisk(id)
 	case found.Status == cloud.DiskDeleting:
-		return backend.NotFound.Errorf("it is too late to change disk %s: it is being deleted", found.Path())
+		return nil, backend.NotFound.Errorf("it is too late to change disk %s: it is being deleted", found.Path())
+	case found.Status == cloud.DiskFailed:
+		return nil, backend.NotReady.Errorf("making disk %s failed: delete the claim", found.Path())
 	case found.Status != cloud.DiskReady:
-		return backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
+		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
 	}
-	return c.Update(ctx, found, wanted)
+	return found, nil
 }
 
-// aboutClass explains that the Compute API refused what a class asks for.
-func aboutClass(attributes backend.Attributes, err error) error {
-	if cloud.ReasonOf(err) != cloud.Invalid {
-		return err
+// aboutClass explains that the Compute API refused what a class asks for, for good or for now. In both cases nothing goes on: a
+// repeat has the request id of the call before, and would have joined it.
+func (b *gceBackend) aboutClass(attributes backend.Attributes, err error) error {
+	if cloud.ReasonOf(err) == cloud.Invalid {
+		return backend.Invalid.Errorf("the disk can't have the iops or the throughput of VolumeAttributesClass %s, for its type and its size: %w", attributes.Class, err)
 	}
-	return backend.Invalid.Errorf("the disk can't have the iops or the throughput of VolumeAttributesClass %s, for its type and its size: %w", attributes.Class, err)
+	return b.spec.NotNow("giving it the attributes of VolumeAttributesClass "+attributes.Class, err)
 }

@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -149,6 +150,58 @@ func TestADiskIsChangedByItsOwnNumberOnly(t *testing.T) {
 	w.mustPerform(id, w.mustHaveOne(id).ProvisionedIops, 0)
 	if begun := w.operations(zoneA, "update"); begun != 0 {
 		t.Errorf("there were %d operations", begun)
+	}
+}
+
+func TestAChangeThatWasRefusedForNowIsOver(t *testing.T) {
+	for name, fault := range map[string]gcemock.Fault{
+		"a call":                        {Status: http.StatusForbidden, Reason: "quotaExceeded"},
+		"an operation":                  {Operation: "QUOTA_EXCEEDED"},
+		"for a reason that isn't known": {Operation: "OUT_OF_PATIENCE"},
+		"too soon":                      {Operation: "RESOURCE_OPERATION_RATE_EXCEEDED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			on := w.open(ofType(extreme))
+			id := w.withDisk(on, "1")
+			before := w.mustHaveOne(id).ProvisionedIops
+			fault.Method, fault.Count = "disks.update", 1
+			w.inject(fault)
+			err := on.Modify(t.Context(), id, iops("4000"))
+			for errors.Is(err, backend.InProgress) {
+				err = on.Modify(t.Context(), id, iops("4000"))
+			}
+			w.mustBe(err, backend.NotReady, "attributes of VolumeAttributesClass gold")
+			w.mustPerform(id, before, 0)
+			w.must(w.modify(on, id, iops("4000")))
+			w.mustPerform(id, 4000, 0)
+		})
+	}
+}
+
+// The leader of before decided on it, and was late.
+func TestAChangeThatWasUndoneSinceIsNotMadeByTheSameCall(t *testing.T) {
+	w := newWorld(t)
+	on := w.open(ofType(extreme))
+	id := w.withDisk(on, "1")
+	w.must(w.modify(on, id, iops("4000")))
+	w.must(w.modify(on, id, iops("5000")))
+	w.must(w.modify(on, id, iops("4000")))
+	w.must(w.modify(on, id, iops("5000")))
+	w.must(w.modify(on, id, iops("4000")))
+	late := w.openAs(w.newKind(thisCluster), "cloud")
+	w.mustBe(late.Modify(t.Context(), id, iops("5000")), backend.InProgress, "was undone since")
+	w.mustPerform(id, 4000, 0)
+}
+
+func TestARequestThatIsNotUnderstoodSaysNothingOfAChange(t *testing.T) {
+	w := newWorld(t)
+	on := w.open(ofType(extreme))
+	id := w.withDisk(on, "1")
+	for _, method := range []string{"disks.get", "disks.aggregatedList"} {
+		w.inject(gcemock.Fault{Method: method, Status: http.StatusBadRequest, Reason: "badRequest"})
+		w.mustBe(on.Modify(t.Context(), id, iops("4000")), backend.Unavailable)
+		w.removeFaults()
 	}
 }
 

@@ -96,10 +96,14 @@ func (c *Client) Update(ctx context.Context, found *Disk, wanted Wanted) error {
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Disks.Update(c.Project, found.ZoneName(), found.Name, request).Paths(fields...).RequestId(requestID).Context(ctx).Do()
 		},
+		decided: true,
 		isSeen: func(ctx context.Context) (bool, error) {
 			now, err := c.Disk(ctx, found.ZoneName(), found.Name)
-			if now == nil || err != nil {
+			switch {
+			case err != nil:
 				return false, err
+			case now == nil || now.Id != found.Id:
+				return false, c.NoDisk(found.Name)
 			}
 			_, still := wanted.Update(now.Disk)
 			return len(still) == 0, nil

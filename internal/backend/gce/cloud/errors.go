@@ -147,6 +147,17 @@ func (t Target) Translate(doing string, err error) error {
 	return known.kind.Errorf("%s: %s (%w)", doing, advice, err)
 }
 
+// NotNow translates the error of a change that wasn't made, for a reason that may pass: nothing of it goes on. It leaves other
+// errors as they are.
+func (t Target) NotNow(doing string, err error) error {
+	var ended *operationError
+	kind := meaningOf(err).kind
+	if kind != backend.Exhausted && (kind != backend.Unavailable || !errors.As(err, &ended)) || backend.KindOf(err) != "" {
+		return err
+	}
+	return backend.NotReady.Errorf("%v", t.Translate(doing, err))
+}
+
 func meaningOf(err error) meaning {
 	var paused *transport.PausedError
 	var ended *operationError

@@ -37,6 +37,9 @@ type change struct {
 	// isSeen reports whether the change is in effect: an earlier operation may have made it, and it
 	// may have been undone since. Nil: an operation that succeeded made it for good.
 	isSeen func(ctx context.Context) (bool, error)
+	// decided is whether a change that was undone since is to be decided on anew, and isn't made again by the same call: the
+	// caller may have an earlier state of the claim.
+	decided bool
 }
 
 // do makes a change: nil means that it is in effect, InProgress that its operation goes on.
@@ -62,6 +65,10 @@ func (c *Client) do(ctx context.Context, desired change) error {
 				return err
 			}
 			failed = backend.InProgress.Errorf("%s was done, and was undone since: it is done again", desired.doing)
+			if desired.decided {
+				c.history.Add(key, ended.Name)
+				return failed
+			}
 		}
 		before = ended.Name
 		c.history.Add(key, before)

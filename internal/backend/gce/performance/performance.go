@@ -4,6 +4,9 @@ package performance
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,10 +23,15 @@ const mib = 1 << 20
 // its type.
 type Performance struct{ IOPS, Throughput int64 }
 
-// Of reads a class, whose parameters are those that Google's CSI driver knows. Its errors are of kind Invalid.
+// bytesPerSecond is a throughput that can be parsed at no cost: a quantity with an exponent can stand for a number of any length.
+var bytesPerSecond = regexp.MustCompile(`^[0-9]{1,12}(\.[0-9]{1,9})?([kMGT]|[KMGT]i)?$`)
+
+// Of reads a class, whose parameters are those that Google's CSI driver knows, in whatever letters. Its errors are of kind
+// Invalid.
 func Of(attributes backend.Attributes) (wanted Performance, err error) {
-	for name, value := range attributes.Parameters {
-		switch name {
+	for _, name := range slices.Sorted(maps.Keys(attributes.Parameters)) {
+		value := attributes.Parameters[name]
+		switch strings.ToLower(name) {
 		case "iops":
 			wanted.IOPS, err = strconv.ParseInt(value, 10, 64)
 			if err != nil || wanted.IOPS <= 0 {
@@ -31,17 +39,27 @@ func Of(attributes backend.Attributes) (wanted Performance, err error) {
 					attributes.Class, value)
 			}
 		case "throughput":
-			bytes, err := resource.ParseQuantity(value)
-			if err != nil || bytes.Value() < mib {
+			if wanted.Throughput = mibIn(value); wanted.Throughput == 0 {
 				return wanted, backend.Invalid.Errorf("VolumeAttributesClass %s: throughput %.100q is no number of bytes per second: make a class with one such as 250Mi",
 					attributes.Class, value)
 			}
-			wanted.Throughput = (bytes.Value()-1)/mib + 1
 		default:
 			return wanted, backend.Invalid.Errorf("VolumeAttributesClass %s has the parameter %.100q: disks know only iops and throughput", attributes.Class, name)
 		}
 	}
 	return wanted, nil
+}
+
+// mibIn reads a throughput, rounded up to MiB/s; 0 where it is none.
+func mibIn(text string) int64 {
+	if !bytesPerSecond.MatchString(text) {
+		return 0
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil || quantity.Value() < mib {
+		return 0
+	}
+	return (quantity.Value()-1)/mib + 1
 }
 
 // String lists what is provisioned, for people.

@@ -15,12 +15,14 @@ func of(name, value string) backend.Attributes {
 	return backend.Attributes{Class: "gold", Parameters: map[string]string{name: value}}
 }
 
-func TestAClassIsReadAsGooglesDriverReadsIt(t *testing.T) {
+func TestAClassHasTheParametersOfGooglesDriver(t *testing.T) {
 	for _, class := range []struct {
 		name, value string
 		want        performance.Performance
 	}{
 		{"iops", "5000", performance.Performance{IOPS: 5000}},
+		{"IOPS", "5000", performance.Performance{IOPS: 5000}},
+		{"throughput", "0.5Gi", performance.Performance{Throughput: 512}},
 		{"throughput", "250Mi", performance.Performance{Throughput: 250}},
 		{"throughput", "250M", performance.Performance{Throughput: 239}},
 		{"throughput", "1Gi", performance.Performance{Throughput: 1024}},
@@ -39,10 +41,14 @@ func TestAClassThatIsNoneOfADiskIsRefusedInFewWords(t *testing.T) {
 		{"iops", "-1"},
 		{"iops", "5k"},
 		{"iops", "99999999999999999999"},
-		{"IOPS", "5000"},
+
 		{"throughput", ""},
 		{"throughput", "250"},
 		{"throughput", "-1Gi"},
+		{"throughput", "1e-999999999"},
+		{"throughput", "1000000000000000000e900000000"},
+		{"throughput", "0e2147483647"},
+		{"throughput", "1e9"},
 		{"type", "pd-ssd"},
 		{strings.Repeat("x", 1<<15), ""},
 		{"iops", strings.Repeat("9", 1<<15)},
