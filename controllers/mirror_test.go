@@ -247,7 +247,7 @@ func (m *mirror) listed(ctx context.Context, kind schema.GroupVersionKind) objec
 	return there
 }
 
-// compare expects of each checkedth spec, at its end, that the mirror has what the server has. It is filled anew then.
+// compare expects of each checkedth spec, at its end, that the mirror has what the server has. It is filled again then.
 func (m *mirror) compare() {
 	GinkgoHelper()
 	m.mutex.Lock()

@@ -60,7 +60,7 @@ func (b *gceBackend) Modify(ctx context.Context, id string, attributes backend.A
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, b.aboutClass(attributes, c.Update(ctx, found, wanted))
+		return struct{}{}, b.aboutClass(attributes, c.Update(ctx, found, wanted.String(), wanted.Update))
 	})
 	return err
 }

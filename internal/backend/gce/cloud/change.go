@@ -75,37 +75,30 @@ func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quan
 	})
 }
 
-// Wanted is what a disk is to become.
-type Wanted interface {
-	// String tells it to people, and tells it from everything else.
-	String() string
-	// Update is the request for it, and the fields that change; none where a disk is so already.
-	Update(found *compute.Disk) (request *compute.Disk, fields []string)
-}
-
-// Update changes fields of a disk. The API knows which types of disks can have what.
-func (c *Client) Update(ctx context.Context, found *Disk, wanted Wanted) error {
-	request, fields := wanted.Update(found.Disk)
+// Update changes fields of a disk. The update has the request and the fields that change, none where a disk is as wanted; the
+// words tell it from every other. The API knows which types of disks can have what.
+func (c *Client) Update(ctx context.Context, found *Disk, words string, update func(*compute.Disk) (request *compute.Disk, fields []string)) error {
+	request, fields := update(found.Disk)
 	if len(fields) == 0 {
 		return nil
 	}
 	return c.do(ctx, change{
-		doing: fmt.Sprintf("giving disk %s %s", found.Path(), wanted),
+		doing: fmt.Sprintf("giving disk %s %s", found.Path(), words),
 		zone:  found.ZoneName(),
-		basis: []string{"update", found.Path(), found.incarnation(), fmt.Sprint(found.ProvisionedIops, found.ProvisionedThroughput), wanted.String()},
+		basis: []string{"update", found.Path(), found.incarnation(), fmt.Sprint(found.ProvisionedIops, found.ProvisionedThroughput), words},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Disks.Update(c.Project, found.ZoneName(), found.Name, request).Paths(fields...).RequestId(requestID).Context(ctx).Do()
 		},
 		decided: true,
 		isSeen: func(ctx context.Context) (bool, error) {
 			now, err := c.Disk(ctx, found.ZoneName(), found.Name)
-			switch {
-			case err != nil:
+			if err != nil {
 				return false, err
-			case now == nil || now.Id != found.Id:
+			}
+			if now == nil || now.incarnation() != found.incarnation() {
 				return false, c.NoDisk(found.Name)
 			}
-			_, still := wanted.Update(now.Disk)
+			_, still := update(now.Disk)
 			return len(still) == 0, nil
 		},
 	})

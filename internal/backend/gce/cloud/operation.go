@@ -37,8 +37,7 @@ type change struct {
 	// isSeen reports whether the change is in effect: an earlier operation may have made it, and it
 	// may have been undone since. Nil: an operation that succeeded made it for good.
 	isSeen func(ctx context.Context) (bool, error)
-	// decided is whether a change that was undone since is to be decided on anew, and isn't made again by the same call: the
-	// caller may have an earlier state of the claim.
+	// decided changes that were undone since aren't made again by the same call: the caller may have an earlier state of the claim.
 	decided bool
 }
 
@@ -65,14 +64,10 @@ func (c *Client) do(ctx context.Context, desired change) error {
 				return err
 			}
 			failed = backend.InProgress.Errorf("%s was done, and was undone since: it is done again", desired.doing)
-			if desired.decided {
-				c.history.Add(key, ended.Name)
-				return failed
-			}
 		}
 		before = ended.Name
 		c.history.Add(key, before)
-		if began.Status != operationDone {
+		if began.Status != operationDone || desired.decided && errors.Is(failed, backend.InProgress) {
 			return failed
 		}
 		// The operation had ended before this request: it is an earlier attempt.

@@ -24,7 +24,7 @@ const mib = 1 << 20
 type Performance struct{ IOPS, Throughput int64 }
 
 // bytesPerSecond is a throughput that can be parsed at no cost: a quantity with an exponent can stand for a number of any length.
-var bytesPerSecond = regexp.MustCompile(`^[0-9]{1,12}(\.[0-9]{1,9})?([kMGT]|[KMGT]i)?$`)
+var bytesPerSecond = regexp.MustCompile(`^\d{1,12}(\.\d{1,9})?([kMGT]|[KMGT]i)?$`)
 
 // Of reads a class, whose parameters are those that Google's CSI driver knows, in whatever letters. Its errors are of kind
 // Invalid.
