@@ -367,15 +367,22 @@ func madeWithAttributes(scope reconciler.Scope) (*world, *corev1.PersistentVolum
 	if scope == reconciler.ClassesScope {
 		update(w, claim, requestedFrom(csiDriver))
 	}
+	pv := w.settleBound(claim)
+	w.newEvents()
+	return w, claim, pv
+}
+
+// settleBound returns the volume that was made for a claim, which Kubernetes binds to it in scope=classes.
+func (w *world) settleBound(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	GinkgoHelper()
 	w.settle()
 	pv := Volume(provisioned.VolumeID(claim))
 	w.get(pv)
-	if scope == reconciler.ClassesScope {
+	if w.scope == reconciler.ClassesScope {
 		w.bindAsKubernetes(claim, pv)
 	}
 	w.settle()
-	w.newEvents()
-	return w, claim, pv
+	return pv
 }
 
 // bindAsKubernetes binds a claim as kube-controller-manager does.

@@ -56,13 +56,7 @@ var _ = Describe("A claim of a cloud's disk that names a VolumeAttributesClass",
 				requestedFrom(stowagev1alpha1.GCEDriver)(claim)
 			}
 			w.create(cloud(), attributesOfDriver("gold", stowagev1alpha1.GCEDriver), attributesOfDriver("silver", stowagev1alpha1.GCEDriver), claim)
-			w.settle()
-			pv := Volume(provisioned.VolumeID(claim))
-			w.get(pv)
-			if scope == reconciler.ClassesScope {
-				w.bindAsKubernetes(claim, pv)
-				w.settle()
-			}
+			pv := w.settleBound(claim)
 			expectAttributes(w, claim, pv, "gold")
 			Expect(disks.made).To(HaveEach(havingIOPS("gold")))
 

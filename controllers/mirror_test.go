@@ -36,14 +36,14 @@ type mirror struct {
 	// kinds have the objects of each kind that was read, and gone the UIDs of those that were removed.
 	kinds map[schema.GroupVersionKind]objects
 	gone  map[types.UID]bool
-	// elsewhere is whether other clients write, too, such as those of a manager: every read then asks the server.
-	elsewhere bool
+	// bypassed is whether other clients write, too, such as those of a manager: every read then asks the server.
+	bypassed bool
 	// ended is how many specs ended.
 	ended int
 }
 
-// checkedth is which of the specs compare the mirror with the server.
-const checkedth = 20
+// specsPerComparison is how many specs end before the mirror is compared with the server.
+const specsPerComparison = 20
 
 type objects map[client.ObjectKey]client.Object
 
@@ -94,15 +94,15 @@ func (m *mirror) writing(by client.WithWatch) client.WithWatch {
 
 // bypass has all reads ask the server until the spec ends.
 func (m *mirror) bypass() {
-	m.readServer(true)
-	DeferCleanup(m.readServer, false)
+	m.setBypassed(true)
+	DeferCleanup(m.setBypassed, false)
 }
 
-func (m *mirror) readServer(always bool) {
+func (m *mirror) setBypassed(bypassed bool) {
 	m.forget()
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.elsewhere = always
+	m.bypassed = bypassed
 }
 
 func (m *mirror) forget() {
@@ -186,7 +186,7 @@ func (m *mirror) get(ctx context.Context, to client.WithWatch, key client.Object
 	kind := m.kindOf(object)
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if m.elsewhere || key.Name == "" {
+	if m.bypassed || key.Name == "" {
 		return to.Get(ctx, key, object, options...)
 	}
 	found := m.objects(ctx, kind)[key]
@@ -203,7 +203,7 @@ func (m *mirror) list(ctx context.Context, to client.WithWatch, list client.Obje
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if m.elsewhere || selected.FieldSelector != nil || selected.Limit != 0 {
+	if m.bypassed || selected.FieldSelector != nil || selected.Limit != 0 {
 		return to.List(ctx, list, options...)
 	}
 	var found []runtime.Object
@@ -247,13 +247,13 @@ func (m *mirror) listed(ctx context.Context, kind schema.GroupVersionKind) objec
 	return there
 }
 
-// compare expects of each checkedth spec, at its end, that the mirror has what the server has. It is filled again then.
+// compare expects now and then, at the end of a spec, that the mirror has what the server has. It is filled again then.
 func (m *mirror) compare() {
 	GinkgoHelper()
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.ended++
-	if m.ended%checkedth != 0 {
+	if m.ended%specsPerComparison != 0 {
 		return
 	}
 	kinds := m.kinds

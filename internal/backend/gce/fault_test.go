@@ -3,7 +3,6 @@ package gce
 import (
 	"cmp"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,7 +96,7 @@ func TestARefusalHasItsKindAndARepeatSucceeds(t *testing.T) {
 			withEach(t, func(_ *testing.T, w *world, name string, call func(*gceBackend) error) {
 				test.fault.Method, test.fault.Count = calls[name].method, 1
 				w.inject(test.fault)
-				w.mustBe(call(w.open()), ofChange(name, test.kind, backend.Exhausted), test.says)
+				w.mustBe(call(w.open()), refusedBy(name, test.kind), test.says)
 				w.must(w.untilFinal(func() error { return call(w.open()) }))
 			})
 		})
@@ -112,12 +111,20 @@ var unlike = map[string]backend.ErrorKind{
 	"Detach RESOURCE_NOT_READY": backend.NotReady,
 }
 
-// ofChange is the kind of an error of a call, where the change of attributes has NotReady in place of some: nothing goes on.
-func ofChange(name string, kind backend.ErrorKind, over ...backend.ErrorKind) backend.ErrorKind {
-	if name == "Modify" && slices.Contains(over, kind) {
-		return backend.NotReady
+// refusedBy is the kind of the error of a call that the cloud refused for want of room or quota.
+func refusedBy(call string, kind backend.ErrorKind) backend.ErrorKind {
+	if call == "Modify" && kind == backend.Exhausted {
+		return backend.NotReady // nothing goes on, and the claim may name another class
 	}
 	return kind
+}
+
+// failedBy is the kind of the error of an operation that ended in error.
+func failedBy(call string, kind backend.ErrorKind) backend.ErrorKind {
+	if call == "Modify" && kind == backend.Unavailable {
+		return backend.NotReady
+	}
+	return refusedBy(call, kind)
 }
 
 func TestARefusedAttachIsNotInProgress(t *testing.T) {
@@ -165,7 +172,7 @@ func TestAnOperationThatFailsHasItsKindAndARepeatSucceeds(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			withEach(t, func(_ *testing.T, w *world, name string, call func(*gceBackend) error) {
-				kind := cmp.Or(unlike[name+" "+code], ofChange(name, kind, backend.Exhausted, backend.Unavailable))
+				kind := cmp.Or(unlike[name+" "+code], failedBy(name, kind))
 				w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Operation: code, Message: "no luck"})
 				w.mustBe(call(w.open()), kind, "no luck")
 				// Also for a manager that knows nothing of the failure.
@@ -181,11 +188,11 @@ func TestManyEarlierFailuresArePassed(t *testing.T) {
 		before := w.operations(zoneA, operationTypes[name])
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: failures, Operation: "QUOTA_EXCEEDED"})
 		for range failures {
-			w.mustBe(call(w.open()), ofChange(name, backend.Exhausted, backend.Exhausted))
+			w.mustBe(call(w.open()), failedBy(name, backend.Exhausted))
 		}
 		fresh := w.openAs(w.newKind(thisCluster), "cloud")
 		for range 2 {
-			w.mustBe(call(fresh), ofChange(name, backend.Exhausted, backend.Exhausted))
+			w.mustBe(call(fresh), failedBy(name, backend.Exhausted))
 		}
 		w.must(call(fresh))
 		if begun := w.operations(zoneA, operationTypes[name]) - before; begun != failures+1 {

@@ -140,7 +140,7 @@ func TestPerformanceThatADiskCanNotHaveIsRefused(t *testing.T) {
 	}
 }
 
-func TestADiskIsChangedByItsOwnNumberOnly(t *testing.T) {
+func TestADiskOfAnotherIsNotChanged(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(ofType(extreme))
 	id := w.withDisk(on, "1")

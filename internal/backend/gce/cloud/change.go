@@ -89,7 +89,7 @@ func (c *Client) Update(ctx context.Context, found *Disk, words string, update f
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Disks.Update(c.Project, found.ZoneName(), found.Name, request).Paths(fields...).RequestId(requestID).Context(ctx).Do()
 		},
-		decided: true,
+		once: true,
 		isSeen: func(ctx context.Context) (bool, error) {
 			now, err := c.Disk(ctx, found.ZoneName(), found.Name)
 			if err != nil {

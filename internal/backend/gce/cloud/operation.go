@@ -37,8 +37,8 @@ type change struct {
 	// isSeen reports whether the change is in effect: an earlier operation may have made it, and it
 	// may have been undone since. Nil: an operation that succeeded made it for good.
 	isSeen func(ctx context.Context) (bool, error)
-	// decided changes that were undone since aren't made again by the same call: the caller may have an earlier state of the claim.
-	decided bool
+	// once: what was undone since isn't made again by the same call, whose caller may have an earlier state of the claim.
+	once bool
 }
 
 // do makes a change: nil means that it is in effect, InProgress that its operation goes on.
@@ -67,7 +67,7 @@ func (c *Client) do(ctx context.Context, desired change) error {
 		}
 		before = ended.Name
 		c.history.Add(key, before)
-		if began.Status != operationDone || desired.decided && errors.Is(failed, backend.InProgress) {
+		if began.Status != operationDone || desired.once && errors.Is(failed, backend.InProgress) {
 			return failed
 		}
 		// The operation had ended before this request: it is an earlier attempt.
