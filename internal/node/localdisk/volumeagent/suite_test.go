@@ -78,9 +78,25 @@ func newNode() *node {
 	DeferCleanup(func() { Expect(mount.UnmountBelow(kernel, dir)).To(Succeed()) })
 	n.api, err = client.New(server.As(apiserver.Agent(n.name)), client.Options{Scheme: objects, Mapper: admin.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(n.remove)
 	n.reconciler = volumeagent.NewReconciler(n.options(n.api))
 	n.disks = diskagent.NewReconciler(n.options(n.api))
 	return n
+}
+
+// remove removes the node's objects: each list costs as much as all nodes have.
+func (n *node) remove(ctx context.Context) {
+	GinkgoHelper()
+	ofNode := client.MatchingFields{"spec.nodeName": n.name}
+	Expect(admin.DeleteAllOf(ctx, &stowagev1alpha1.NodeDisk{}, ofNode)).To(Succeed())
+	Expect(admin.DeleteAllOf(ctx, &stowagev1alpha1.NodeVolume{}, ofNode)).To(Succeed())
+	kept := &stowagev1alpha1.NodeVolumeList{}
+	Expect(admin.List(ctx, kept, ofNode)).To(Succeed())
+	for i := range kept.Items {
+		before := kept.Items[i].DeepCopy()
+		kept.Items[i].Finalizers = nil
+		Expect(client.IgnoreNotFound(admin.Patch(ctx, &kept.Items[i], client.MergeFrom(before)))).To(Succeed())
+	}
 }
 
 // options are those of a reconciler that sees NodeVolumes through a client.
