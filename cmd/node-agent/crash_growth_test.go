@@ -15,7 +15,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/internal/program"
 )
 
 // growing is a volume that the agent made, mounted by a pod, and asked to grow.
@@ -39,14 +38,7 @@ const (
 func newGrowth(t *testing.T) *growing {
 	t.Helper()
 	server := startServer(t)
-	scheme, err := program.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &growing{process: newProcess(t, server), bytes: smallest}
-	if g.api, err = client.New(server.Config, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
+	g := &growing{process: newProcess(t, server), api: clientOf(t, server.Config), bytes: smallest}
 	createNode(t, g.client)
 	// The claim asks for all that it will get, as one does that grows: it is looked at
 	// soon, and not every minute.

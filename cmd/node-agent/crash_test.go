@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	mounttest.Main(m)
+	mounttest.Main(m, func() error { return shared.Stop() })
 }
 
 // process is an agent in a process of its own.

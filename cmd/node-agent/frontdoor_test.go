@@ -16,35 +16,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 func TestTheAgentMayReadTheBackendThatAPodNames(t *testing.T) {
 	server := startServer(t)
-	scheme, err := program.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin, err := client.New(server.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
 	share := LocalBackend("share")
-	if err := admin.Create(t.Context(), share); err != nil {
+	if err := clientOf(t, server.Config).Create(t.Context(), share); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := client.New(server.As(apiserver.Agent("n1")), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := backendsIn(agent)(t.Context(), share.Name)
+	read, err := backendsIn(clientOf(t, server.As(apiserver.Agent("n1"))))(t.Context(), share.Name)
 	if err != nil || read.UID != share.UID {
 		t.Errorf("it read %v: %v", read, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -10,36 +11,84 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
-// serverForTest is an API server, and a kubeconfig of a node's user.
+// shared is the API server of all tests, once one has needed it.
+var shared *apiserver.Server
+
+// serverForTest is the API server, and a kubeconfig of a node's user.
 type serverForTest struct {
 	*apiserver.Server
 	client     kubernetes.Interface
 	kubeconfig string
 }
 
+// startServer starts the API server, unless it runs, and removes what a test made in it.
 func startServer(t *testing.T) *serverForTest {
 	t.Helper()
-	server, err := apiserver.Start(apiserver.Options{Rights: true})
+	if shared == nil {
+		var err error
+		if shared, err = apiserver.Start(apiserver.Options{Rights: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { removeObjects(t, shared) })
+	return &serverForTest{
+		Server: shared, client: kubernetes.NewForConfigOrDie(shared.Config),
+		kubeconfig: kubeconfigOf(t, shared, "system:node:n1", "system:nodes"),
+	}
+}
+
+// removeObjects removes what tests make, and what holds it: nothing else here would.
+func removeObjects(t *testing.T, server *apiserver.Server) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	admin := clientOf(t, server.Config)
+	for _, list := range []client.ObjectList{
+		&corev1.PodList{}, &corev1.SecretList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
+		&storagev1.VolumeAttachmentList{}, &storagev1.CSINodeList{},
+		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeVolumeList{}, &stowagev1alpha1.NodeDiskList{},
+	} {
+		if err := admin.List(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			object := item.(client.Object)
+			before := object.DeepCopyObject().(client.Object)
+			object.SetFinalizers(nil)
+			return errors.Join(client.IgnoreNotFound(admin.Patch(ctx, object, client.MergeFrom(before))),
+				client.IgnoreNotFound(admin.Delete(ctx, object, client.GracePeriodSeconds(0))))
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// clientOf is a client that knows Stowage's objects, too.
+func clientOf(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	scheme, err := program.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &serverForTest{
-		Server: server, client: kubernetes.NewForConfigOrDie(server.Config),
-		kubeconfig: kubeconfigOf(t, server, "system:node:n1", "system:nodes"),
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return api
 }
 
 // kubeconfigOf writes a kubeconfig of a user, and returns its path.

@@ -20,27 +20,38 @@ const inNamespace = "STOWAGE_TEST_PRIVATE_MOUNTS"
 // Main runs a package's tests, for its TestMain. Where it may, it runs them in a
 // mount namespace of their own: whatever a test mounts, and doesn't unmount, is
 // gone with the process. What else they leave if they are killed is found by their
-// temporary folder.
-func Main(m *testing.M) {
+// temporary folder. What ends something that the tests share is called after them.
+func Main(m *testing.M, ends ...func() error) {
 	remote.ServeCall()
 	if os.Getenv(inNamespace) != "" {
-		os.Exit(m.Run())
+		os.Exit(runAndEnd(m, ends))
 	}
 	remove, err := owned.Temporary("t")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the tests:", err)
 		os.Exit(1)
 	}
-	status := run(m)
+	status := run(m, ends)
 	if err := remove(); err != nil {
 		fmt.Fprintln(os.Stderr, "removing the folder of the tests:", err)
 	}
 	os.Exit(status)
 }
 
-func run(m *testing.M) (status int) {
+func runAndEnd(m *testing.M, ends []func() error) int {
+	status := m.Run()
+	for _, end := range ends {
+		if err := end(); err != nil {
+			fmt.Fprintln(os.Stderr, "after the tests:", err)
+			return 1
+		}
+	}
+	return status
+}
+
+func run(m *testing.M, ends []func() error) (status int) {
 	if (mount.Kernel{}).Check() != nil {
-		return m.Run()
+		return runAndEnd(m, ends)
 	}
 	// The child is killed with the thread that started it.
 	runtime.LockOSThread()
