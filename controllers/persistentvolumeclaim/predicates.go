@@ -2,6 +2,7 @@ package persistentvolumeclaim
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,12 +21,27 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// onlyUsableBackends also passes backends that become Ready: claims that failed before must
-// not wait for their next retry.
+// onlyUsableBackends passes new backends and specs, and backends that become Ready: claims that
+// failed before must not wait for their next retry.
 func onlyUsableBackends() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return !isUsable(e.ObjectOld) && isUsable(e.ObjectNew) },
-	}))
+	}), wake.NotAtStart)
+}
+
+// newClasses passes classes that changed in more than their finalizers. The reconciler adds one as it
+// provisions the first claim. It would put all other claims of the class before those of other classes.
+var newClasses = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(withoutFinalizers(e.ObjectOld), withoutFinalizers(e.ObjectNew))
+	},
+}
+
+func withoutFinalizers(object client.Object) *storagev1.StorageClass {
+	class := object.DeepCopyObject().(*storagev1.StorageClass)
+	class.ObjectMeta = wake.WithoutVersion(class.ObjectMeta)
+	class.Finalizers = nil
+	return class
 }
 
 func isUsable(object client.Object) bool {
@@ -35,7 +51,7 @@ func isUsable(object client.Object) bool {
 // onlyNewNodes passes nodes that are created or have changed labels: their heartbeats help no
 // claim.
 func onlyNewNodes() builder.WatchesOption {
-	return builder.WithPredicates(predicate.LabelChangedPredicate{}, predicate.Funcs{
+	return builder.WithPredicates(predicate.LabelChangedPredicate{}, wake.NotAtStart, predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	})
 }

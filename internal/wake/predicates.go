@@ -32,6 +32,12 @@ func WithoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
 	return metadata
 }
 
+// NotAtStart drops the objects that are there when a watch begins. It is for a reconciler whose own objects
+// all are reconciled then. Such an object would wake those that need it ahead of all others, and cost a list.
+var NotAtStart = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+}
+
 // OnlyDeletions passes deleted objects, such as attachments: another attachment may wait for the
 // deletion.
 var OnlyDeletions = predicate.Funcs{
