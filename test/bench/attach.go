@@ -71,13 +71,13 @@ func (b *testbed) clearFleet() error {
 }
 
 func (b *testbed) startAttacher() (processes, error) {
-	return b.startReady(b.part(managerName, "attacher"), func(running processes) error {
+	return b.startReady(func(running processes) error {
 		err := b.awaitBackend(running, true)
 		if err == nil {
 			_, err = b.awaitQuiet()
 		}
 		return err
-	})
+	}, b.part(managerName, "attacher"))
 }
 
 func (b *testbed) attachRound(f fleet) error {

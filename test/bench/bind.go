@@ -132,10 +132,12 @@ func (b *testbed) wrong(w workload) (int, error) {
 	return wrong, nil
 }
 
-// startWorking starts a program and waits until it binds: until a claim and a
+// startWorking starts programs and waits until they bind: until a claim and a
 // volume of another class than the workloads' are bound. It works for any
 // controller, whatever its probes say.
-func (b *testbed) startWorking(c contender) (processes, error) { return b.startReady(c, b.awaitCanary) }
+func (b *testbed) startWorking(contenders ...contender) (processes, error) {
+	return b.startReady(b.awaitCanary, contenders...)
+}
 
 func (b *testbed) awaitCanary(running processes) error {
 	claim := fixture.Claim(fixture.ClaimNamed(canary), fixture.InClass(canary))
@@ -149,11 +151,11 @@ func (b *testbed) awaitCanary(running processes) error {
 	})
 }
 
-// startCost is what CPU time a program needs to start in an empty cluster, which is no
+// startCost is what CPU time programs need to start in an empty cluster, which is no
 // part of what a bind costs.
-func (b *testbed) startCost(c contender) (spent time.Duration, err error) {
+func (b *testbed) startCost(contenders ...contender) (spent time.Duration, err error) {
 	defer func() { err = errors.Join(err, b.clear()) }()
-	running, err := b.startWorking(c)
+	running, err := b.startWorking(contenders...)
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +15,11 @@ type bound struct {
 	// tied to a claim.
 	touched, tied time.Time
 	at            map[string]time.Time
+	// lastOf is when the last claim of each class was bound.
+	lastOf map[string]time.Time
 }
 
-func newBound() *bound { return &bound{at: map[string]time.Time{}} }
+func newBound() *bound { return &bound{at: map[string]time.Time{}, lastOf: map[string]time.Time{}} }
 
 func (w *bound) views() []view {
 	return []view{{&corev1.PersistentVolumeClaimList{}, w.seeClaim}, {&corev1.PersistentVolumeList{}, w.seeVolume}}
@@ -29,13 +32,14 @@ func (w *bound) seeClaim(event watch.Event, now time.Time) change {
 	if ok && event.Type == watch.Modified && w.touched.IsZero() {
 		w.touched = now
 	}
-	if !ok || event.Type == watch.Deleted || claim.Status.Phase != corev1.ClaimBound || *claim.Spec.StorageClassName != class {
+	if !ok || event.Type == watch.Deleted || claim.Status.Phase != corev1.ClaimBound || !strings.HasPrefix(*claim.Spec.StorageClassName, class) {
 		return nothing
 	}
 	if _, seen := w.at[claim.Name]; seen {
 		return nothing
 	}
 	w.at[claim.Name] = now
+	w.lastOf[*claim.Spec.StorageClassName] = now
 	return progress
 }
 
@@ -61,6 +65,16 @@ func (w *bound) last() time.Time {
 		return time.Time{}
 	}
 	return slices.MaxFunc(slices.Collect(maps.Values(w.at)), time.Time.Compare)
+}
+
+// spread is how many times as long the slowest class took as the fastest, since a start; 0 for
+// one class.
+func (w *bound) spread(started time.Time) float64 {
+	if len(w.lastOf) < 2 {
+		return 0
+	}
+	ends := slices.SortedFunc(maps.Values(w.lastOf), time.Time.Compare)
+	return float64(ends[len(ends)-1].Sub(started)) / float64(ends[0].Sub(started))
 }
 
 func (w *bound) times(started time.Time, starts map[string]time.Time) []time.Duration {

@@ -25,6 +25,12 @@ const (
 	provisionGate = 0.70
 	attachGoal    = 0.80
 
+	// csiGoal is the part of external-provisioner's speed. maxSpread and maxDriverMemory are
+	// for several drivers: the slowest to the fastest, and the memory to that with one.
+	csiGoal         = 0.80
+	maxSpread       = 1.2
+	maxDriverMemory = 1.2
+
 	// maxLocalTime and maxNodeTime are how many times as long as the bare operations it
 	// may take.
 	maxLocalTime = 1.3
@@ -54,6 +60,7 @@ func (r *report) judge() {
 		r.atMost("live heap per idle pair", r.Idle.BytesPerPair, maxBytesPerPair, "bytes")
 	}
 	r.judgeProvision()
+	r.judgeCSI()
 	for _, c := range r.comparisons("local") {
 		name := fmt.Sprintf("local, %s, n=%d", c.of, c.n)
 		r.allDone(name+": each claim bound", c)
@@ -102,6 +109,30 @@ func (r *report) judgeProvision() {
 	}
 	if len(all) > 0 {
 		r.cpuGrowth("provision: CPU per claim", all[0], all[len(all)-1])
+	}
+}
+
+// judgeCSI compares the manager with the sidecars, and several drivers with one.
+func (r *report) judgeCSI() {
+	var one *comparison
+	for _, c := range r.comparisons("csi") {
+		name := fmt.Sprintf("csi, drivers=%s, n=%d", c.of, c.n)
+		r.allDone(name+": each claim bound", c)
+		r.noneLeft(name, c)
+		if faster, measured := c.ratio(func(r result) float64 { return r.PerSecond }); measured {
+			r.want(name+": speed, to that of the sidecars", fmt.Sprintf(">= %.2f x", csiGoal), fmt.Sprintf("%.2f x", faster), faster >= csiGoal)
+			asked, _ := c.ratio(func(r result) float64 { return float64(r.Requests.total()) })
+			r.atMost(name+": requests, to those of the sidecars", asked, 1, "x")
+			held, _ := c.ratio(func(r result) float64 { return r.PeakMiB })
+			r.atMost(name+": memory, to that of the sidecars", held, 1, "x")
+		}
+		if spread := c.rounds[0].Spread; spread > 0 {
+			r.atMost(name+": time of the slowest driver, to that of the fastest", spread, maxSpread, "x")
+		}
+		if one != nil && one.n == c.n && one.of != c.of {
+			r.atMost(name+": memory, to that with one driver", c.rounds[0].PeakMiB/one.rounds[0].PeakMiB, maxDriverMemory, "x")
+		}
+		one = c
 	}
 }
 

@@ -39,6 +39,7 @@ var benchmarks = []benchmark{
 	{"crowd", (*testbed).measureCrowd},
 	{"idle", (*testbed).measureIdle},
 	{"provision", (*testbed).measureProvision},
+	{"csi", (*testbed).measureCSI},
 	{"local", (*testbed).measureLocal},
 	{"attach", (*testbed).measureAttach},
 	{"node-event", (*testbed).measureNodeEvents},
@@ -71,6 +72,9 @@ type options struct {
 	sizes      []int
 	provisions []int
 	locals     int
+	// csiClaims are those of one driver that the manager and the sidecars take turns with. Then
+	// there are csiDrivers drivers with csiEach claims each.
+	csiClaims, csiDrivers, csiEach int
 	// attachNodes and attachVolumes are how many nodes there are, and how many volumes
 	// each has, in the benchmark attach.
 	attachNodes, attachVolumes int
@@ -121,9 +125,12 @@ func parseOptions() options {
 	pflag.IntSliceVar(&o.sizes, "n", []int{500, 2000}, "Numbers of pairs of a volume and a claim, for the benchmark bind.")
 	pflag.IntSliceVar(&o.provisions, "provision-n", []int{500, 5000}, "Numbers of claims for the benchmark provision.")
 	pflag.IntVar(&o.locals, "local-n", 500, "Number of claims for the benchmark local; each needs 16Mi of the disk that temporary files lie on.")
+	pflag.IntVar(&o.csiClaims, "csi-n", 500, "Number of claims of one CSI driver, for the benchmark csi.")
+	pflag.IntVar(&o.csiDrivers, "csi-drivers", 10, "Number of CSI drivers at the same time.")
+	pflag.IntVar(&o.csiEach, "csi-each", 1000, "Number of claims of each of them.")
 	pflag.IntVar(&o.attachNodes, "attach-nodes", 50, "Number of nodes for the benchmark attach.")
 	pflag.IntVar(&o.attachVolumes, "attach-volumes", 20, "Number of volumes on each of them.")
-	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical, of provision at the smallest n, of local, attach and node. All else gets one.")
+	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical, of provision at the smallest n, of csi with one driver, of local, attach and node. All else gets one.")
 	pflag.StringVar(&o.manager, "manager", filepath.Join(apiserver.Repository(), "bin", managerName), "The manager to measure.")
 	pflag.StringVar(&o.agent, "agent", filepath.Join(apiserver.Repository(), "bin", agentName), "The node agent to measure, in local and node.")
 	pflag.StringVar(&o.vs, "vs", "", "Command of another controller to send through the same workloads in place of the\n"+

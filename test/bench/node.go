@@ -135,13 +135,13 @@ func (b *testbed) nodePhase(running processes, set podSet, phase podPhase) (resu
 }
 
 func (b *testbed) startMounter(c contender) (processes, error) {
-	return b.startReady(c, func(running processes) error {
+	return b.startReady(func(running processes) error {
 		_, err := b.nodePhase(running, first, mounting)
 		if err == nil {
 			_, err = b.nodePhase(running, first, unmounting)
 		}
 		return err
-	})
+	}, c)
 }
 
 func (b *testbed) measureIdleNode(agent contender) error {

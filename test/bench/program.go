@@ -68,15 +68,15 @@ func (b *testbed) start(contenders ...contender) (processes, error) {
 	return started, nil
 }
 
-// startReady starts a program, and waits until it is ready. One that isn't is stopped.
-func (b *testbed) startReady(c contender, await func(processes) error) (processes, error) {
-	running, err := b.start(c)
+// startReady starts programs, and waits until they are ready. If they aren't, they are stopped.
+func (b *testbed) startReady(await func(processes) error, contenders ...contender) (processes, error) {
+	running, err := b.start(contenders...)
 	if err != nil {
 		return nil, err
 	}
 	if err := await(running); err != nil {
 		running.stop()
-		return nil, fmt.Errorf("waiting for %s to be ready: %w", c.name, err)
+		return nil, fmt.Errorf("waiting for %s to be ready: %w", contenders[0].name, err)
 	}
 	return running, nil
 }

@@ -33,12 +33,14 @@ type provisioning struct {
 	*testbed
 	benchmark, of string
 	size          string
+	// classes are those of the claims, in turn.
+	classes []string
 	// began is when the clock starts, of what was seen.
 	began func(*bound) time.Time
 	held  func() (int, error)
 	// tidy removes, after a round, what clear doesn't.
 	tidy func() error
-	// spent is the CPU time that the manager takes to start.
+	// spent is the CPU time that the programs take to start, but for the bare client.
 	spent time.Duration
 }
 
@@ -55,7 +57,7 @@ func (b *testbed) measureProvision() (err error) {
 		return err
 	}
 	p := provisioning{
-		testbed: b, benchmark: "provision", of: "provision", size: workloads[0].size(0),
+		testbed: b, benchmark: "provision", of: "provision", size: workloads[0].size(0), classes: []string{class},
 		began: func(seen *bound) time.Time { return seen.tied },
 		held: func() (int, error) {
 			values, err := readMetrics(b.ctx, address, heldMetric)
@@ -113,7 +115,7 @@ func (b *testbed) measureLayout(layout stowagev1alpha1.LocalLayout) (err error) 
 		return err
 	}
 	p := provisioning{
-		testbed: b, benchmark: "local", of: string(layout), size: localSize,
+		testbed: b, benchmark: "local", of: string(layout), size: localSize, classes: []string{class},
 		// The manager asks for many volumes before it records the first.
 		began: func(seen *bound) time.Time { return seen.touched },
 		held: func() (int, error) {
@@ -157,7 +159,7 @@ func (b *testbed) removeBackend() error {
 func (p *provisioning) round(n int, programs ...contender) (err error) {
 	defer func() { err = errors.Join(err, p.clear(), p.tidy()) }()
 	_, err = p.create(span{n: n}, func(i int) client.Object {
-		return fixture.Claim(fixture.ClaimNamed(claimName(i)), fixture.InClass(class), fixture.Asking(p.size))
+		return fixture.Claim(fixture.ClaimNamed(claimName(i)), fixture.InClass(p.classes[i%len(p.classes)]), fixture.Asking(p.size))
 	})
 	if err != nil {
 		return err
@@ -166,8 +168,11 @@ func (p *provisioning) round(n int, programs ...contender) (err error) {
 	m := &measurement{
 		result: result{Benchmark: p.benchmark, Case: p.of, Program: programs[len(programs)-1].name, N: n},
 		views:  seen.views(), done: seen.all(n), part: true,
-		begin:     func() (processes, error) { return p.start(programs...) },
-		seen:      func(r *result) { seen.seenSince(r, p.began(seen), nil) },
+		begin: func() (processes, error) { return p.start(programs...) },
+		seen: func(r *result) {
+			seen.seenSince(r, p.began(seen), nil)
+			r.Spread = seen.spread(p.began(seen))
+		},
 		resources: []string{"persistentvolumeclaims", "persistentvolumes"},
 	}
 	if m.Program != bareName {

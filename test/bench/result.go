@@ -16,6 +16,8 @@ type result struct {
 	Volumes            int `json:",omitempty"`
 	Seconds, PerSecond float64
 	Latency            latency
+	// Spread is how many times as long the slowest class of claims took as the fastest.
+	Spread float64 `json:",omitempty"`
 	// Requests are all that the API server answered in that time, by verb and resource, reads
 	// too. Writes are those, for each that was done, which the work consists of, and
 	// Others the rest of the writes; failed ones count.

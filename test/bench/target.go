@@ -14,7 +14,8 @@ type target struct {
 }
 
 // comparison is the rounds of one case, in the order in which they ran: those of the
-// program, and those of the bare client, each after one of the program's.
+// program, and those of what it is compared with, the bare client or the sidecars, each
+// after one of the program's.
 type comparison struct {
 	of            string
 	n             int
@@ -31,7 +32,7 @@ func (r *report) comparisons(benchmark string) []*comparison {
 		if i < 0 {
 			i, all = len(all), append(all, &comparison{of: one.Case, n: one.N})
 		}
-		if one.Program == bareName {
+		if one.Program == bareName || one.Program == sidecarsName {
 			all[i].bares = append(all[i].bares, one)
 		} else {
 			all[i].rounds = append(all[i].rounds, one)

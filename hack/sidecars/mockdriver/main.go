@@ -17,12 +17,13 @@ import (
 func main() {
 	socket := flag.String("socket", "", "path of the socket")
 	name := flag.String("driver-name", "", "name of the driver, which is also the id of its only node")
+	topology := flag.Bool("topology", true, "whether its node has a topology")
 	flag.Parse()
 	listener, err := net.Listen("unix", *socket)
 	if err != nil {
 		log.Fatal(err)
 	}
-	driver, server := mock{service.New(service.Config{DriverName: *name, EnableTopology: true})}, grpc.NewServer()
+	driver, server := mock{service.New(service.Config{DriverName: *name, EnableTopology: *topology})}, grpc.NewServer()
 	csi.RegisterIdentityServer(server, driver)
 	csi.RegisterControllerServer(server, driver)
 	log.Fatal(server.Serve(listener))
