@@ -269,7 +269,7 @@ e2e-upstream-check: upstream-programs ## Check that every entry of test/e2e/upst
 	@$(GO_TEST) -count=1 -v -run TestTheListsMatch ./test/e2e/upstream
 
 .PHONY: bench
-bench: build controlplane-whole bin/csi-mock-driver bin/csi-provisioner ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
+bench: build controlplane-whole bin/csi-mock-driver bin/csi-provisioner ## Measure against bare API writes, and against external-provisioner, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
 	@$(GO_BUILD) -ldflags '$(LINK_FLAGS) $(CHECKOUT)' -o bin/bench ./test/bench
 	@exec bin/bench $(BENCHFLAGS)
 

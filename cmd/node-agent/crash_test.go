@@ -50,6 +50,9 @@ func (p *process) start(t *testing.T) {
 }
 
 func (p *process) kill() {
+	if p.command == nil {
+		return
+	}
 	_ = p.command.Process.Kill()
 	_ = p.command.Wait()
 }

@@ -68,8 +68,12 @@ func removeObjects(t *testing.T, server *apiserver.Server) {
 			object := item.(client.Object)
 			before := object.DeepCopyObject().(client.Object)
 			object.SetFinalizers(nil)
-			return errors.Join(client.IgnoreNotFound(admin.Patch(ctx, object, client.MergeFrom(before))),
+			err := errors.Join(client.IgnoreNotFound(admin.Patch(ctx, object, client.MergeFrom(before))),
 				client.IgnoreNotFound(admin.Delete(ctx, object, client.GracePeriodSeconds(0))))
+			if err != nil {
+				t.Error(err) // and the others are removed still
+			}
+			return nil
 		})
 		if err != nil {
 			t.Error(err)

@@ -120,6 +120,8 @@ func (r *report) judgeCSI() {
 		r.allDone(name+": each claim bound", c)
 		r.noneLeft(name, c)
 		if faster, measured := c.ratio(func(r result) float64 { return r.PerSecond }); measured {
+			bound := slices.Min(each(c.bares, func(r result) int { return r.Done }))
+			r.gate(name+": each claim bound by the sidecars", fmt.Sprint(c.n), fmt.Sprint(bound), bound == c.n)
 			r.want(name+": speed, to that of the sidecars", fmt.Sprintf(">= %.2f x", csiGoal), fmt.Sprintf("%.2f x", faster), faster >= csiGoal)
 			asked, _ := c.ratio(func(r result) float64 { return float64(r.Requests.total()) })
 			r.atMost(name+": requests, to those of the sidecars", asked, 1, "x")

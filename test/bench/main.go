@@ -1,6 +1,7 @@
 // Command bench is `make bench`: it measures how fast, with how many writes and at what
 // cost Stowage's programs work, beside a bare client: one that sends the same writes to
-// the same API server on the same machine, without any logic.
+// the same API server on the same machine, without any logic. For CSI drivers it is
+// external-provisioner that the manager is compared with.
 //
 // etcd, kube-apiserver and what is measured are processes of their own. Rounds of a
 // program and of its bare client alternate, and medians are compared, because a machine

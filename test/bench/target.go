@@ -41,7 +41,8 @@ func (r *report) comparisons(benchmark string) []*comparison {
 	return slices.DeleteFunc(all, func(c *comparison) bool { return len(c.rounds) == 0 })
 }
 
-// ratio is the median of the program's values to those of the bare client's round after.
+// ratio is the median of the program's values to those of the round after, of what it is
+// compared with.
 func (c *comparison) ratio(value func(result) float64) (ratio float64, measured bool) {
 	var ratios []float64
 	for i := range min(len(c.rounds), len(c.bares)) {

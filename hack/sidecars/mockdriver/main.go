@@ -1,5 +1,5 @@
 // Command csi-mock-driver serves the CSI driver of Kubernetes' own end-to-end tests, which holds its volumes in memory.
-// `make test-sidecars` starts it: it is the only thing here that isn't the driver itself. It corrects one answer: for a
+// `make test-sidecars` and `make bench` start it: it is the only thing here that isn't the driver itself. It corrects one answer: for a
 // restored volume the driver names the place of the snapshot in its list, and not the snapshot's id.
 package main
 
