@@ -43,7 +43,7 @@ type mockDriver struct{ name, socket string }
 
 // measureCSI has a CSI driver make volumes for the manager, and for external-provisioner beside
 // kube-controller-manager, in turn. Then one driver and several make the same number of volumes
-// for the manager. Other programs aren't told of drivers.
+// for the manager. Other programs know no drivers.
 func (b *testbed) measureCSI() error {
 	if b.options.vs != "" {
 		fmt.Fprintln(b.report.out, "\nCSI drivers: measured of the manager only")
