@@ -14,7 +14,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,19 +63,19 @@ func removeObjects(t *testing.T, server *apiserver.Server) {
 		if err := admin.List(ctx, list); err != nil {
 			t.Fatal(err)
 		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range items {
 			object := item.(client.Object)
 			before := object.DeepCopyObject().(client.Object)
 			object.SetFinalizers(nil)
 			err := errors.Join(client.IgnoreNotFound(admin.Patch(ctx, object, client.MergeFrom(before))),
 				client.IgnoreNotFound(admin.Delete(ctx, object, client.GracePeriodSeconds(0))))
 			if err != nil {
-				t.Error(err) // and the others are removed still
+				t.Error(err)
 			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -35,7 +35,7 @@ var onlyNewDrivers = predicate.Funcs{UpdateFunc: func(e k8sevent.UpdateEvent) bo
 
 // madeOrRemoved passes volumes that are created or deleted, but not those that were there before.
 var madeOrRemoved = predicate.Funcs{
-	CreateFunc: func(e k8sevent.CreateEvent) bool { return !e.IsInInitialList },
+	CreateFunc: wake.NotAtStart.CreateFunc,
 	UpdateFunc: func(k8sevent.UpdateEvent) bool { return false },
 }
 
