@@ -6,9 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/container"
-	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -67,8 +65,8 @@ func describePod(tree poddir.Tree, at *pass) (container.Pod, error) {
 func describeVolume(tree poddir.Tree, uid types.UID, resolved *resolve.ResolvedVolume) (container.Volume, error) {
 	name := resolved.Name()
 	described := container.Volume{
-		Path:   visibleAt(tree, uid, resolved),
-		Access: accessOf(resolved),
+		Path:   resolved.VisibleAt(tree, uid),
+		Access: resolved.AccessOfContainers(),
 		Part:   func(container string, index int) string { return tree.SubPath(uid, name, container, index) },
 	}
 	if !resolved.IsBlock() {
@@ -77,19 +75,4 @@ func describeVolume(tree poddir.Tree, uid types.UID, resolved *resolve.ResolvedV
 	var err error
 	described.Device, err = container.NumbersOf(described.Path)
 	return described, err
-}
-
-// visibleAt is the path of a volume in the pod's directory.
-func visibleAt(tree poddir.Tree, uid types.UID, resolved *resolve.ResolvedVolume) string {
-	return resolved.Plugin.Path(tree.VolumeDir(uid, resolved.Location()))
-}
-
-// accessOf is what the pod's containers may do with a volume at most: of two volumes with the
-// same claim, one may be read-only.
-func accessOf(resolved *resolve.ResolvedVolume) mount.Access {
-	claim := resolved.Volume.PersistentVolumeClaim
-	if claim != nil && claim.ReadOnly || content.IsProjected(resolved.Volume) {
-		return mount.ReadOnly
-	}
-	return resolved.Access
 }

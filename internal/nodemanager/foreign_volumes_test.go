@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/socket/sockettest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -171,6 +172,28 @@ var _ = Describe("A volume of another project's driver", func() {
 		Expect(admin.Delete(ctx, pod, client.GracePeriodSeconds(30))).To(Succeed())
 		Eventually(isGone(ctx, pod)).Should(BeTrue())
 		Expect(w.mounts()).To(BeEmpty())
+	})
+
+	//proves:csi/foreign-usage
+	It("is measured by its driver, at the path that its pod has", func(ctx SpecContext) {
+		other.Can(sockettest.Stage, sockettest.Stats)
+		other.Usage = []*csispec.VolumeUsage{{Unit: csispec.VolumeUsage_BYTES, Total: 10, Available: 7, Used: 3}}
+		other.object(ctx, nil)
+		w.startAgent()
+		other.start()
+		pod, claim := podWithClaim(ctx, "data", nil)
+		device, _ := podWithClaim(ctx, "device", func(pv *corev1.PersistentVolume) {
+			pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+		})
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Eventually(volumesReady(ctx, device)).Should(HavePrefix("True"))
+
+		used := func() map[string]float64 {
+			return nodetest.MetricsOf(GinkgoTB(), w.metrics, "kubelet_volume_stats_used_bytes")
+		}
+
+		Eventually(used).Should(Equal(map[string]float64{w.namespace + " data": 3, w.namespace + " device": 3}))
+		Expect(other.Measured()).To(ConsistOf(w.mountOf(pod, claim), ContainSubstring("volumeDevices/publish")))
 	})
 
 	//proves:csi/foreign-hangs

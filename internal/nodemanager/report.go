@@ -87,11 +87,15 @@ func metricsOf(tree poddir.Tree, at *pass) metrics.Pod {
 			sums.Pending[metrics.Working]++
 		}
 		claim := podclaims.ClaimNameOf(at.pod, volume.Volume)
-		if claim == "" || volume.Resolved == nil || volume.Resolved.IsBlock() {
+		if claim == "" || volume.Resolved == nil {
 			continue
 		}
-		if path := visibleAt(tree, at.pod.UID, volume.Resolved); at.table.IsMountPoint(path) {
-			sums.Claims[client.ObjectKey{Namespace: at.pod.Namespace, Name: claim}] = metrics.ClaimMount{Path: path, Abnormal: state.Err != nil}
+		mounted := metrics.ClaimMount{
+			Path: volume.Resolved.VisibleAt(tree, at.pod.UID), IsDevice: volume.Resolved.IsBlock(), Abnormal: state.Err != nil,
+			Measure: volume.Resolved.MeasuredAt(tree.VolumeDir(at.pod.UID, volume.Resolved.Location())),
+		}
+		if mounted.IsDevice && state.Done && mounted.Measure != nil || !mounted.IsDevice && at.table.IsMountPoint(mounted.Path) {
+			sums.Claims[client.ObjectKey{Namespace: at.pod.Namespace, Name: claim}] = mounted
 		}
 	}
 	return sums

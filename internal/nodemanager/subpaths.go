@@ -58,7 +58,7 @@ func (s *subPaths) ensureMounted(ctx context.Context, at *pass, volume *DesiredV
 
 // missing is the parts of a volume that containers ask for and don't have.
 func (s *subPaths) missing(at *pass, resolved *resolve.ResolvedVolume) []subpath.Wanted {
-	visible := visibleAt(s.tree, at.pod.UID, resolved)
+	visible := resolved.VisibleAt(s.tree, at.pod.UID)
 	var missing []subpath.Wanted
 	for _, wanted := range subpath.Of(at.pod, resolved.Volume.Name) {
 		if container.IsOver(at.pod, wanted.Container) {
@@ -86,7 +86,7 @@ func (s *subPaths) resolve(ctx context.Context, pod *corev1.Pod, resolved *resol
 			Path:    wanted.Mount.SubPath,
 			Written: wanted.Written(),
 			Target:  s.tree.SubPath(pod.UID, resolved.Name(), wanted.Container.Name, wanted.Index),
-			Access:  accessOf(resolved),
+			Access:  resolved.AccessOfContainers(),
 			Fixed:   content.IsProjected(resolved.Volume),
 		}
 		if wanted.Mount.ReadOnly {
@@ -106,7 +106,7 @@ func (s *subPaths) resolve(ctx context.Context, pod *corev1.Pod, resolved *resol
 
 // mount mounts parts of a volume. It runs as an operation.
 func (s *subPaths) mount(ctx context.Context, uid types.UID, resolved *resolve.ResolvedVolume, parts []subpath.Part) error {
-	visible := visibleAt(s.tree, uid, resolved)
+	visible := resolved.VisibleAt(s.tree, uid)
 	open, err := safepath.OpenBeneath(s.tree.PodDir(uid), visible)
 	if err != nil {
 		return fmt.Errorf("opening the volume to mount a part of it: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,6 +33,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
+	"github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -54,6 +56,8 @@ type world struct {
 	user             *rest.Config
 	// foreign is the folder in which drivers of other projects register; "": none.
 	foreign string
+	// metrics are those of the agent that was started last.
+	metrics *prometheus.Registry
 }
 
 func newWorld(ctx context.Context) *world {
@@ -93,10 +97,13 @@ func (w *world) startAgent() (stop func() error) {
 		called, begin = w.withForeign(mgr, called, shown)
 	}
 	directories, devices, caller := w.types(called)
+	w.metrics = prometheus.NewPedanticRegistry()
+	numbers, err := metrics.New(w.metrics, mount.Kernel{})
+	Expect(err).NotTo(HaveOccurred())
 	options := nodemanager.Options{
 		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Disks: caller.Attachable(disks), Objects: shown, Mounter: mount.Kernel{}, WatchMounts: mount.Watch,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
-		Events: mgr.GetEventRecorder("agent"), Clock: clock.RealClock{},
+		Events: mgr.GetEventRecorder("agent"), Numbers: numbers, Clock: clock.RealClock{},
 	}
 	waits := &guard.Guard{
 		NodeName: w.node, Live: mgr.GetAPIReader(), Clock: clock.RealClock{},

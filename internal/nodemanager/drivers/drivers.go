@@ -115,4 +115,8 @@ type Foreign interface {
 	// Expand makes a volume as large as its object says, and returns that size in bytes. The
 	// error wraps volumes.ErrNotSupported if no repetition helps.
 	Expand(ctx context.Context, spec volumes.Spec, staging, target string) (int64, error)
+	// Usage returns how much of a volume that is published at target is used. The error wraps
+	// volumes.ErrNotSupported if the driver measures nothing. Callers may call it while another
+	// method runs for the volume.
+	Usage(ctx context.Context, handle, target string) (volumes.Usage, error)
 }

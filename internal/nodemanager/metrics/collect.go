@@ -60,16 +60,16 @@ func (n *Metrics) collectClaims(metrics chan<- prometheus.Metric, sums Pod) {
 		return
 	}
 	mounted := mountedPaths(table)
-	var paths []string
+	var measured []ClaimMount
 	for claim, volume := range sums.Claims {
 		// The path of an unmounted volume is on the agent's own disk.
-		if mounted[volume.Path] {
-			paths = append(paths, volume.Path)
+		if volume.IsDevice || mounted[volume.Path] {
+			measured = append(measured, volume)
 		} else {
 			delete(sums.Claims, claim)
 		}
 	}
-	known := n.usages.measure(paths)
+	known := n.usages.measure(measured)
 	for claim, volume := range sums.Claims {
 		n.claims.collect(known[volume.Path], volume.Abnormal, func(desc *prometheus.Desc, value float64) {
 			metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, claim.Namespace, claim.Name)

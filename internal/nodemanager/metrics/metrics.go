@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -67,8 +68,12 @@ type Pod struct {
 // ClaimMount is the volume of a claim that a pod has mounted.
 type ClaimMount struct {
 	Path string
+	// IsDevice: pods see a block device at the path.
+	IsDevice bool
 	// Abnormal: it has an error, although it is mounted.
 	Abnormal bool
+	// Measure has its driver measure it; nil if its file system is asked.
+	Measure func(ctx context.Context) (volumes.Usage, error)
 }
 
 // podTime is when a pod was first seen, and whether its volumes are ready.

@@ -1,22 +1,28 @@
 package metrics
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 const (
-	// usageTimeout is how long a scrape waits for file systems.
+	// usageTimeout is how long a scrape waits for usages.
 	usageTimeout = 500 * time.Millisecond
-	// usageLifetime is how long the last usage of a file system is served while the file system
-	// hangs. After that, its volumes count as abnormal.
+	// usageLifetime is how long the last usage of a volume is served while its file system, or its
+	// driver, doesn't answer. After that, the volume counts as abnormal.
 	usageLifetime = 2 * time.Minute
+	// driverInterval is how often a driver measures a volume at most: as often as a kubelet asks.
+	driverInterval = time.Minute
 )
 
-// usages measures file systems. One that hangs keeps one goroutine, and delays no other.
+// usages measures volumes. One that hangs keeps one goroutine, and delays no other.
 type usages struct {
 	statfs func(path string, into *unix.Statfs_t) error
 	mu     sync.Mutex
@@ -25,77 +31,113 @@ type usages struct {
 
 // usage is the usage of one mount.
 type usage struct {
-	// last is the last result of statfs, and at when that call began.
-	last unix.Statfs_t
+	// last is the last answer, and at when that call began.
+	last volumes.Usage
 	at   time.Time
-	// began is when the running statfs began, zero if none runs; done is closed at its end.
-	began time.Time
-	done  chan struct{}
+	// called is when the last call began, and running whether it hasn't ended. done is closed at
+	// its end.
+	called  time.Time
+	running bool
+	done    chan struct{}
+	// silent is since when calls end without an answer, if at all; zero if the last one had one.
+	silent time.Time
 }
 
 func newUsages() *usages { return &usages{statfs: unix.Statfs, of: map[string]*usage{}} }
 
-// measure measures the file systems at paths, waits a while for them, and returns what is
-// known. It forgets all other paths.
-func (u *usages) measure(paths []string) map[string]usage {
+// measure measures the mounts, waits a while for the answers, and returns what is known by path. It
+// forgets all other paths.
+func (u *usages) measure(mounts []ClaimMount) map[string]usage {
 	timeout := time.NewTimer(usageTimeout)
 	defer timeout.Stop()
-	for _, done := range u.begin(paths) {
+	for _, done := range u.begin(mounts) {
 		select {
 		case <-done:
 		case <-timeout.C:
-			return u.known(paths)
+			return u.known(mounts)
 		}
 	}
-	return u.known(paths)
+	return u.known(mounts)
 }
 
-// begin begins to measure each path that isn't being measured.
-func (u *usages) begin(paths []string) []chan struct{} {
+// begin begins to measure each mount that isn't being measured, and is due.
+func (u *usages) begin(mounts []ClaimMount) []chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
-	kept, running := map[string]*usage{}, make([]chan struct{}, 0, len(paths))
+	kept, running := map[string]*usage{}, make([]chan struct{}, 0, len(mounts))
 	for path, of := range u.of {
-		if !of.began.IsZero() {
+		if of.running {
 			kept[path] = of
 		}
 	}
-	for _, path := range paths {
-		of := u.of[path]
+	for _, at := range mounts {
+		of := u.of[at.Path]
 		if of == nil {
 			of = &usage{}
 		}
-		kept[path] = of
-		if of.began.IsZero() {
-			of.began, of.done = now, make(chan struct{})
-			go u.run(path, of)
+		kept[at.Path] = of
+		if !of.running && (at.Measure == nil || now.Sub(of.called) >= driverInterval) {
+			of.called, of.running, of.done = now, true, make(chan struct{})
+			if of.silent.IsZero() {
+				of.silent = now
+			}
+			go u.run(at, of)
 		}
-		running = append(running, of.done)
+		if of.running {
+			running = append(running, of.done)
+		}
 	}
 	u.of = kept
 	return running
 }
 
-// run measures one file system. It may never return.
-func (u *usages) run(path string, of *usage) {
-	var measured unix.Statfs_t
-	err := u.statfs(path, &measured)
+// run measures one mount. It may never return.
+func (u *usages) run(at ClaimMount, of *usage) {
+	measured, err := u.ask(at)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if err == nil {
-		of.last, of.at = measured, of.began
+		of.last, of.at = measured, of.called
 	}
-	of.began = time.Time{}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		of.silent = time.Time{}
+	}
+	of.running = false
 	close(of.done)
 }
 
-func (u *usages) known(paths []string) map[string]usage {
+// ask asks the driver that measures a volume, and else the file system. A device has none.
+func (u *usages) ask(at ClaimMount) (volumes.Usage, error) {
+	if at.Measure != nil {
+		measured, err := at.Measure(context.Background())
+		unserved := errors.Is(err, volumes.ErrNotSupported)
+		if err != nil && !unserved {
+			logf.Log.V(1).Info("A volume isn't measured", "path", at.Path, "error", err.Error())
+		}
+		if !unserved || at.IsDevice {
+			return measured, err
+		}
+	}
+	var system unix.Statfs_t
+	if err := u.statfs(at.Path, &system); err != nil {
+		return volumes.Usage{}, err
+	}
+	block := int64(system.Frsize)
+	return volumes.Usage{
+		Bytes: &volumes.Amount{
+			Total: int64(system.Blocks) * block, Available: int64(system.Bavail) * block, Used: int64(system.Blocks-system.Bfree) * block,
+		},
+		Inodes: &volumes.Amount{Total: int64(system.Files), Available: int64(system.Ffree), Used: int64(system.Files - system.Ffree)},
+	}, nil
+}
+
+func (u *usages) known(mounts []ClaimMount) map[string]usage {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	known := make(map[string]usage, len(paths))
-	for _, path := range paths {
-		known[path] = *u.of[path]
+	known := make(map[string]usage, len(mounts))
+	for _, at := range mounts {
+		known[at.Path] = *u.of[at.Path]
 	}
 	return known
 }
@@ -103,45 +145,5 @@ func (u *usages) known(paths []string) map[string]usage {
 // isFresh reports whether the last usage may still be served.
 func (u usage) isFresh() bool { return !u.at.IsZero() && time.Since(u.at) < usageLifetime }
 
-// isSilent reports whether the file system hasn't answered for long.
-func (u usage) isSilent() bool { return !u.began.IsZero() && time.Since(u.began) >= usageLifetime }
-
-// claimMetrics are the metrics of claims' volumes, by the names of the kubelet's metrics. Where
-// there is a kubelet, it serves them.
-type claimMetrics struct {
-	capacity, available, used, inodes, inodesFree, inodesUsed, abnormal *prometheus.Desc
-}
-
-func newClaimMetrics() claimMetrics {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("kubelet_volume_stats_"+name, help, []string{"namespace", "persistentvolumeclaim"}, nil)
-	}
-	return claimMetrics{
-		capacity:   desc("capacity_bytes", "Size of the file system that a claim's volume lies on."),
-		available:  desc("available_bytes", "What of it a pod can still write."),
-		used:       desc("used_bytes", "What of it is taken."),
-		inodes:     desc("inodes", "How many files and directories it can hold."),
-		inodesFree: desc("inodes_free", "How many it can hold beside those that it holds."),
-		inodesUsed: desc("inodes_used", "How many it holds."),
-		abnormal:   desc("health_status_abnormal", "1 where something is wrong with the mounted volume, or its server doesn't answer, else 0."),
-	}
-}
-
-// collect emits the metrics of one claim.
-func (c claimMetrics) collect(of usage, abnormal bool, emit func(*prometheus.Desc, float64)) {
-	health := 0.0
-	if abnormal || of.isSilent() {
-		health = 1
-	}
-	emit(c.abnormal, health)
-	if !of.isFresh() {
-		return
-	}
-	last, block := of.last, float64(of.last.Frsize)
-	emit(c.capacity, float64(last.Blocks)*block)
-	emit(c.available, float64(last.Bavail)*block)
-	emit(c.used, float64(last.Blocks-last.Bfree)*block)
-	emit(c.inodes, float64(last.Files))
-	emit(c.inodesFree, float64(last.Ffree))
-	emit(c.inodesUsed, float64(last.Files-last.Ffree))
-}
+// isSilent reports whether there has been no answer for long.
+func (u usage) isSilent() bool { return !u.silent.IsZero() && time.Since(u.silent) >= usageLifetime }

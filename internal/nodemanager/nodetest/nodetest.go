@@ -77,7 +77,7 @@ func TableOf(paths ...string) mount.Table {
 
 // MetricsOf is the metrics of a name: their values, or how many were observed, by their
 // labels' values.
-func MetricsOf(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
+func MetricsOf(t testing.TB, registry *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {

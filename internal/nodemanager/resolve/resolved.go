@@ -1,6 +1,12 @@
 package resolve
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -16,6 +22,31 @@ type ResolvedVolume struct {
 // Location is the volume's location in the pod's directory.
 func (v *ResolvedVolume) Location() poddir.Location {
 	return poddir.Location{Plugin: v.Plugin.Name(), Name: v.Name(), Block: v.IsBlock()}
+}
+
+// VisibleAt is the path of the volume in the pod's directory.
+func (v *ResolvedVolume) VisibleAt(tree poddir.Tree, pod types.UID) string {
+	return v.Plugin.Path(tree.VolumeDir(pod, v.Location()))
+}
+
+// AccessOfContainers is what the pod's containers may do with the volume at most: of two volumes with
+// the same claim, one may be read-only.
+func (v *ResolvedVolume) AccessOfContainers() mount.Access {
+	claim := v.Volume.PersistentVolumeClaim
+	if claim != nil && claim.ReadOnly || content.IsProjected(v.Volume) {
+		return mount.ReadOnly
+	}
+	return v.Access
+}
+
+// MeasuredAt returns what has the volume's driver measure it, in its directory; nil if the driver
+// measures none.
+func (v *ResolvedVolume) MeasuredAt(dir string) func(context.Context) (volumes.Usage, error) {
+	measurer, is := v.Plugin.(volumes.Measurer)
+	if !is || !measurer.Measures(v.Spec) {
+		return nil
+	}
+	return func(ctx context.Context) (volumes.Usage, error) { return measurer.Measure(ctx, v.Spec, dir) }
 }
 
 // AwaitDriver returns what the volume waits for if its driver isn't on the node. The volume's

@@ -92,7 +92,7 @@ func (*Driver) Check(context.Context, string, string) error { return nil }
 // abilities are what a driver can do. They are read for each operation, as a kubelet does: a driver
 // that restarted may have others.
 type abilities struct {
-	stage, expand, group, singleWriters bool
+	stage, expand, stats, group, singleWriters bool
 }
 
 func (d *Driver) abilities(ctx context.Context) (abilities, error) {
@@ -107,6 +107,8 @@ func (d *Driver) abilities(ctx context.Context) (abilities, error) {
 			can.stage = true
 		case csispec.NodeServiceCapability_RPC_EXPAND_VOLUME:
 			can.expand = true
+		case csispec.NodeServiceCapability_RPC_GET_VOLUME_STATS:
+			can.stats = true
 		case csispec.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP:
 			can.group = true
 		case csispec.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER:

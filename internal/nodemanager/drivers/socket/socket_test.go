@@ -376,6 +376,42 @@ func TestAVolumeGrowsToTheSizeOfItsObject(t *testing.T) {
 	}
 }
 
+//proves:csi/foreign-usage
+func TestADriverMeasuresItsVolumes(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.Usage(t.Context(), "vol-1", b.target()); !errors.Is(err, volumes.ErrNotSupported) || len(b.program.Calls()) > 0 {
+		t.Errorf("a driver that measures nothing: %v", err)
+	}
+	b.program.Can(sockettest.Stats)
+	bytes := &csispec.VolumeUsage{Unit: csispec.VolumeUsage_BYTES, Total: 10, Available: 7, Used: 3}
+	b.program.Usage = []*csispec.VolumeUsage{bytes, {Unit: csispec.VolumeUsage_UNKNOWN, Total: 1}, nil}
+
+	usage, err := b.Usage(t.Context(), "vol-1", b.target())
+
+	must(t, err)
+	if usage.Inodes != nil || usage.Bytes == nil || *usage.Bytes != (volumes.Amount{Total: 10, Available: 7, Used: 3}) {
+		t.Errorf("its usage is %+v", usage)
+	}
+	if request := sockettest.Last[*csispec.NodeGetVolumeStatsRequest](b.program); request.GetVolumeId() != "vol-1" || request.GetVolumePath() != b.target() {
+		t.Errorf("it was measured by %v", request)
+	}
+}
+
+//proves:csi/foreign-lies
+func TestAnAnswerWithoutAUsageIsAnError(t *testing.T) {
+	b := newBench(t, sockettest.Stats)
+	for name, usage := range map[string][]*csispec.VolumeUsage{
+		"none":     nil,
+		"unknown":  {{Total: 10}},
+		"negative": {{Unit: csispec.VolumeUsage_BYTES, Total: 10, Available: -1}},
+	} {
+		b.program.Usage = usage
+		if got, err := b.Usage(t.Context(), "vol-1", b.target()); err == nil || errors.Is(err, volumes.ErrNotSupported) {
+			t.Errorf("%s: %+v (%v)", name, got, err)
+		}
+	}
+}
+
 // nodes takes what drivers say of the node.
 type nodes map[string]csinode.Info
 

@@ -23,6 +23,7 @@ type Plugin struct{ sources }
 var (
 	_ volumes.Dependent   = Plugin{}
 	_ volumes.Grower      = Plugin{}
+	_ volumes.Measurer    = Plugin{}
 	_ volumes.Mover       = Plugin{}
 	_ volumes.Queuer      = Plugin{}
 	_ volumes.Republisher = Plugin{}
@@ -73,6 +74,11 @@ func (p Plugin) Republishes(ctx context.Context, spec volumes.Spec) bool {
 // Republish implements volumes.Republisher.
 func (p Plugin) Republish(ctx context.Context, spec volumes.Spec, dir string) error {
 	return p.caller.foreign.Republish(ctx, spec, record.Dir(dir))
+}
+
+// Measure implements volumes.Measurer.
+func (p Plugin) Measure(ctx context.Context, spec volumes.Spec, dir string) (volumes.Usage, error) {
+	return p.caller.foreign.Usage(ctx, spec, record.Dir(dir))
 }
 
 // Publish implements volumes.Plugin.

@@ -16,6 +16,7 @@ type DevicePlugin struct{ sources }
 var (
 	_ volumes.Dependent = DevicePlugin{}
 	_ volumes.Grower    = DevicePlugin{}
+	_ volumes.Measurer  = DevicePlugin{}
 	_ volumes.Queuer    = DevicePlugin{}
 )
 
@@ -44,6 +45,11 @@ func (p DevicePlugin) Queue(spec volumes.Spec, path string) string {
 // Missing implements volumes.Dependent.
 func (p DevicePlugin) Missing(spec volumes.Spec, path string) error {
 	return p.caller.foreign.Missing(spec, p.caller.Device(path))
+}
+
+// Measure implements volumes.Measurer.
+func (p DevicePlugin) Measure(ctx context.Context, spec volumes.Spec, path string) (volumes.Usage, error) {
+	return p.caller.foreign.Usage(ctx, spec, p.caller.foreign.DeviceTarget(path))
 }
 
 // IsPublished implements volumes.Plugin. A loop device that was detached from outside Stowage may

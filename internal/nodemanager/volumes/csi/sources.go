@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/foreign"
 )
 
@@ -42,3 +43,7 @@ func (s sources) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int
 	}
 	return s.caller.grow(ctx, volume)
 }
+
+// Measures implements volumes.Measurer. Of the agent's own drivers, a volume has what its file system
+// says.
+func (sources) Measures(spec volumes.Spec) bool { return foreign.Is(foreign.DriverOf(spec)) }

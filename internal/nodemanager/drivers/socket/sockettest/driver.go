@@ -28,6 +28,7 @@ const Name = "disk.example.com"
 const (
 	Stage        = csispec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME
 	Expand       = csispec.NodeServiceCapability_RPC_EXPAND_VOLUME
+	Stats        = csispec.NodeServiceCapability_RPC_GET_VOLUME_STATS
 	Group        = csispec.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP
 	SingleWriter = csispec.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER
 )
@@ -37,8 +38,9 @@ type Driver struct {
 	csispec.UnimplementedNodeServer
 	// Data has a folder for each volume.
 	Data string
-	// Info is the answer of NodeGetInfo.
-	Info *csispec.NodeGetInfoResponse
+	// Info is the answer of NodeGetInfo, and Usage that of NodeGetVolumeStats.
+	Info  *csispec.NodeGetInfoResponse
+	Usage []*csispec.VolumeUsage
 
 	mu       sync.Mutex
 	can      []csispec.NodeServiceCapability_RPC_Type
@@ -135,6 +137,19 @@ func Last[T proto.Message](d *Driver) T {
 	return *new(T)
 }
 
+// Measured returns the paths at which volumes were measured.
+func (d *Driver) Measured() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var paths []string
+	for _, request := range d.requests {
+		if measured, is := request.(*csispec.NodeGetVolumeStatsRequest); is {
+			paths = append(paths, measured.GetVolumePath())
+		}
+	}
+	return paths
+}
+
 // begin records a call, and reports whether its work is to be done.
 func (d *Driver) begin(ctx context.Context, method string, request proto.Message) (bool, error) {
 	d.mu.Lock()
@@ -223,6 +238,12 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, request *csispec.NodeU
 func (d *Driver) NodeExpandVolume(ctx context.Context, request *csispec.NodeExpandVolumeRequest) (*csispec.NodeExpandVolumeResponse, error) {
 	_, err := d.begin(ctx, "expand", request)
 	return &csispec.NodeExpandVolumeResponse{CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}, err
+}
+
+// NodeGetVolumeStats implements the Node service.
+func (d *Driver) NodeGetVolumeStats(ctx context.Context, request *csispec.NodeGetVolumeStatsRequest) (*csispec.NodeGetVolumeStatsResponse, error) {
+	_, err := d.begin(ctx, "stats", request)
+	return &csispec.NodeGetVolumeStatsResponse{Usage: d.Usage}, err
 }
 
 // bind binds the folder of a volume, unless something is mounted there already.
