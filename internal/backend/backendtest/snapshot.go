@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -14,8 +15,9 @@ import (
 type snapshots struct {
 	subject
 	backend.Snapshotter
-	// volume is the handle of the volume of Request("1").
-	volume string
+	// volume is the handle of the volume of Request("1"), and capacity what that has.
+	volume   string
+	capacity resource.Quantity
 }
 
 // SnapshotContract runs the suite against a backend that makes snapshots. Has reports whether a volume
@@ -39,7 +41,8 @@ func SnapshotContract(t *testing.T, open func(t *testing.T) (opened backend.Back
 				t.Fatal(err)
 			}
 			s := subject{opened, has}
-			test(t, snapshots{s, snapshotter, s.mustProvision(t, Request("1")).Handle})
+			of := s.mustProvision(t, Request("1"))
+			test(t, snapshots{s, snapshotter, of.Handle, of.Capacity})
 		})
 	}
 }
@@ -47,7 +50,7 @@ func SnapshotContract(t *testing.T, open func(t *testing.T) (opened backend.Back
 func testSnapshot(t *testing.T, s snapshots) {
 	made := s.mustSnapshot(t, "a")
 	found, err := s.find(made.Handle)
-	if err != nil || found.Handle != made.Handle || !found.Ready || made.RestoreSize.Cmp(Request("1").Capacity) > 0 {
+	if err != nil || found.Handle != made.Handle || !found.Ready || made.RestoreSize.Cmp(s.capacity) > 0 {
 		t.Errorf("made is %+v, and found %+v, %v", made, found, err)
 	}
 }

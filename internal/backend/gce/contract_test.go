@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -31,6 +32,28 @@ func TestTheContractIsKept(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheContractOfSnapshotsIsKept(t *testing.T) {
+	for name, change := range map[string]func(*gcemock.Options){
+		"where operations are waited for": func(*gcemock.Options) {},
+		"where uploads take a while":      func(options *gcemock.Options) { options.Latency = 20 * time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			backendtest.SnapshotContract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+				w := newWorld(t, change)
+				return readySnapshots{w.open()}, w.has
+			})
+		})
+	}
+}
+
+// readySnapshots waits until a snapshot is ready, as restores do.
+type readySnapshots struct{ *gceBackend }
+
+func (r readySnapshots) CreateSnapshot(ctx context.Context, request backend.SnapshotRequest) (*backend.Snapshot, error) {
+	made, err := r.gceBackend.CreateSnapshot(ctx, request)
+	return made, untilReady(made, err)
 }
 
 func TestTheContractOfAttachingIsKept(t *testing.T) {

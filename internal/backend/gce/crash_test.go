@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // from makes a fault in the nth call, and all later calls are lost: the manager crashed, or the
@@ -44,7 +45,7 @@ func TestACallInterruptedAnywhereIsResumed(t *testing.T) {
 				for nth := 1; !through; nth++ {
 					w := newWorld(t)
 					each.prepare(w, w.open())
-					before := w.operations(zoneA, operationTypes[name])
+					before := w.begun(name)
 					plan, count := from(nth, becomes)
 					w.plans(plan)
 					err := each.call(w, w.open())
@@ -52,7 +53,7 @@ func TestACallInterruptedAnywhereIsResumed(t *testing.T) {
 					w.plans(nil)
 					fresh := w.openAs(w.newKind(thisCluster), "cloud")
 					w.must(w.untilFinal(func() error { return each.call(w, fresh) }))
-					if begun := w.operations(zoneA, operationTypes[name]) - before; begun != 1 {
+					if begun := w.begun(name) - before; begun != 1 {
 						t.Errorf("cut off at request %d: there were %d operations", nth, begun)
 					}
 					w.checkOutcome(fmt.Sprintf("%s, cut off at request %d", name, nth), name)
@@ -67,11 +68,20 @@ func TestACallInterruptedAnywhereIsResumed(t *testing.T) {
 
 func (w *world) checkOutcome(when, name string) {
 	w.Helper()
-	if name == "Delete" {
+	switch name {
+	case "Delete":
 		if w.has("pvc-1") {
 			w.Errorf("%s: the disk is there", when)
 		}
 		return
+	case "Restore":
+		if made := w.mustHaveOne("pvc-2"); cloud.PathOf(made.SourceSnapshot) != handleOfA {
+			w.Errorf("%s: the disk is %+v", when, made)
+		}
+	case "CreateSnapshot", "DeleteSnapshot":
+		if there := len(w.snapshots()); name == "CreateSnapshot" != (there == 1) {
+			w.Errorf("%s: there are %d snapshots", when, there)
+		}
 	}
 	disk := w.mustHaveOne("pvc-1")
 	if name == "Expand" != (disk.SizeGb == 20) || name == "Retain" != (disk.Labels["stowage-retained"] == "true") ||

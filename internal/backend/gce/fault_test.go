@@ -45,6 +45,16 @@ var calls = map[string]struct {
 		return err
 	}},
 	"Delete": {"disks.delete", withVolume, func(w *world, on *gceBackend) error { return on.Delete(w.Context(), "pvc-1") }},
+	"Restore": {"disks.insert", withSnapshot, func(w *world, on *gceBackend) error {
+		_, err := on.Provision(w.Context(), w.restoring("2"))
+		return err
+	}},
+	"CreateSnapshot": {"disks.createSnapshot", withVolume, func(w *world, on *gceBackend) error {
+		return w.snapshot(on)
+	}},
+	"DeleteSnapshot": {"snapshots.delete", withSnapshot, func(w *world, on *gceBackend) error {
+		return on.DeleteSnapshot(w.Context(), handleOfA)
+	}},
 	"Attach": {"instances.attachDisk", withVolume, func(w *world, on *gceBackend) error {
 		_, err := on.Attach(w.Context(), backend.AttachRequest{ID: "pvc-1", Node: node("node-1")})
 		return err
@@ -58,6 +68,17 @@ var calls = map[string]struct {
 // operationTypes are what the operations of those calls call themselves.
 var operationTypes = map[string]string{
 	"Provision": "insert", "Expand": "resizeDisk", "Modify": "update", "Retain": "setLabels", "Delete": "delete", "Attach": "attachDisk", "Detach": "detachDisk",
+	"Restore": "insert", "CreateSnapshot": "createSnapshot", "DeleteSnapshot": "delete",
+}
+
+// begun counts the operations of those calls. Those on snapshots alone are in no zone.
+func (w *world) begun(name string) int {
+	w.Helper()
+	zone := zoneA
+	if name == "DeleteSnapshot" {
+		zone = ""
+	}
+	return w.operations(zone, operationTypes[name])
 }
 
 func withVolume(w *world, on *gceBackend) { w.withDisk(on, "1") }
@@ -185,7 +206,7 @@ func TestAnOperationThatFailsHasItsKindAndARepeatSucceeds(t *testing.T) {
 func TestManyEarlierFailuresArePassed(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		const failures = 35 // more than one call goes through
-		before := w.operations(zoneA, operationTypes[name])
+		before := w.begun(name)
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: failures, Operation: "QUOTA_EXCEEDED"})
 		for range failures {
 			w.mustBe(call(w.open()), failedBy(name, backend.Exhausted))
@@ -195,7 +216,7 @@ func TestManyEarlierFailuresArePassed(t *testing.T) {
 			w.mustBe(call(fresh), failedBy(name, backend.Exhausted))
 		}
 		w.must(call(fresh))
-		if begun := w.operations(zoneA, operationTypes[name]) - before; begun != failures+1 {
+		if begun := w.begun(name) - before; begun != failures+1 {
 			t.Errorf("there were %d operations", begun)
 		}
 	})
@@ -203,11 +224,11 @@ func TestManyEarlierFailuresArePassed(t *testing.T) {
 
 func TestAnAnswerThatIsLostIsFoundByARepeat(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
-		before := w.operations(zoneA, operationTypes[name])
+		before := w.begun(name)
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Lost: true})
 		w.mustBe(call(w.open()), "", "may have taken effect")
 		w.must(w.untilFinal(func() error { return call(w.openAs(w.newKind(thisCluster), "cloud")) }))
-		if begun := w.operations(zoneA, operationTypes[name]) - before; begun != 1 {
+		if begun := w.begun(name) - before; begun != 1 {
 			t.Errorf("there were %d operations", begun)
 		}
 	})
@@ -215,7 +236,7 @@ func TestAnAnswerThatIsLostIsFoundByARepeat(t *testing.T) {
 
 func TestAStuckOperationIsAwaitedByEachCaller(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
-		before := w.operations(zoneA, operationTypes[name])
+		before := w.begun(name)
 		w.kind.clients.Limits.Operation = 20 * time.Millisecond
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Stuck: true})
 		w.mustBe(call(w.open()), backend.InProgress)
@@ -224,7 +245,7 @@ func TestAStuckOperationIsAwaitedByEachCaller(t *testing.T) {
 		w.mustBe(call(fresh), backend.InProgress)
 		w.removeFaults()
 		w.must(w.untilFinal(func() error { return call(fresh) }))
-		if begun := w.operations(zoneA, operationTypes[name]) - before; begun != 1 {
+		if begun := w.begun(name) - before; begun != 1 {
 			t.Errorf("there were %d operations", begun)
 		}
 	})
@@ -232,7 +253,7 @@ func TestAStuckOperationIsAwaitedByEachCaller(t *testing.T) {
 
 func TestTwoManagersAtOnceBeginOneOperation(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
-		before := w.operations(zoneA, operationTypes[name])
+		before := w.begun(name)
 		w.inject(gcemock.Fault{Method: calls[name].method, Delay: gcemock.Duration(50 * time.Millisecond)})
 		var all sync.WaitGroup
 		for range 4 {
@@ -244,7 +265,7 @@ func TestTwoManagersAtOnceBeginOneOperation(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if begun := w.operations(zoneA, operationTypes[name]) - before; begun != 1 {
+		if begun := w.begun(name) - before; begun != 1 {
 			t.Errorf("there were %d operations", begun)
 		}
 	})
@@ -252,7 +273,7 @@ func TestTwoManagersAtOnceBeginOneOperation(t *testing.T) {
 
 func TestACloudThatFailsInTheMiddleIsAwaited(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
-		before := w.operations(zoneA, operationTypes[name])
+		before := w.begun(name)
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Delay: gcemock.Duration(100 * time.Millisecond)})
 		w.inProgressAtOnce()
 		on := w.open()
@@ -261,7 +282,7 @@ func TestACloudThatFailsInTheMiddleIsAwaited(t *testing.T) {
 		w.mustBe(call(on), backend.Unavailable, "doesn't answer")
 		w.start()
 		w.must(w.untilFinal(func() error { return call(on) }))
-		if begun := w.operations(zoneA, operationTypes[name]) - before; begun != 1 {
+		if begun := w.begun(name) - before; begun != 1 {
 			t.Errorf("there were %d operations", begun)
 		}
 	})
@@ -276,15 +297,15 @@ func TestAnUnreachableCloudIsReported(t *testing.T) {
 
 func TestAReadThatFailsHasHadNoEffect(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
-		before := w.operations(zoneA, operationTypes[name])
+		before := w.begun(name)
 		for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests} {
-			for _, method := range []string{"disks.get", "disks.aggregatedList", "instances.get"} {
+			for _, method := range []string{"disks.get", "disks.aggregatedList", "instances.get", "snapshots.get"} {
 				w.inject(gcemock.Fault{Method: method, Status: status})
 			}
 			w.mustBe(call(w.open()), backend.Unavailable)
 			w.removeFaults()
 		}
-		if begun := w.operations(zoneA, operationTypes[name]) - before; begun != 0 {
+		if begun := w.begun(name) - before; begun != 0 {
 			t.Errorf("there were %d operations", begun)
 		}
 	})
@@ -295,7 +316,7 @@ func TestAListThatLagsBehindHidesNothing(t *testing.T) {
 		if name == "Provision" {
 			w.withDisk(w.open(), "1")
 		}
-		before := w.operations(zoneA, operationTypes[name])
+		before := w.begun(name)
 		w.plans(func(request *http.Request) fate {
 			if strings.HasSuffix(request.URL.Path, "/aggregated/disks") {
 				return outdated
@@ -305,7 +326,7 @@ func TestAListThatLagsBehindHidesNothing(t *testing.T) {
 		w.must(w.untilFinal(func() error { return call(w.open()) }))
 		w.plans(nil)
 		w.checkOutcome(name, name)
-		if begun := w.operations(zoneA, operationTypes[name]) - before; name == "Provision" != (begun == 0) {
+		if begun := w.begun(name) - before; name == "Provision" != (begun == 0) {
 			t.Errorf("there were %d operations", begun)
 		}
 	})

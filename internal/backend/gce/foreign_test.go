@@ -125,18 +125,3 @@ func TestOwnAndForeignDisksAreDistinguished(t *testing.T) {
 	}
 	w.mustBe(on.Delete(t.Context(), "pvc-1"), backend.Conflict, "it is left alone")
 }
-
-func TestLabelsHoldWhateverNamesThereAre(t *testing.T) {
-	long := "a-name-that-is-longer-than-any-label-of-google-can-be-and-has.dots.in.it"
-	for name, want := range map[string]string{
-		"cloud": "cloud", "eu.cloud": "eu_cloud", string(thisCluster): string(thisCluster), "ümlaut": "", long: "", long + "2": "",
-	} {
-		got := labelValue(name)
-		if want != "" && got != want || !labelText.MatchString(got) {
-			t.Errorf("%q becomes %q", name, got)
-		}
-	}
-	if labelValue(long) == labelValue(long+"2") {
-		t.Error("two names become one")
-	}
-}

@@ -90,6 +90,7 @@ func (b *gceBackend) Capabilities() backend.Capabilities {
 		AccessModes: modes,
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
 		FSTypes:     []string{"ext4", "xfs"},
+		Restores:    true,
 	}
 }
 
@@ -100,6 +101,7 @@ var (
 	_ backend.Expander         = (*gceBackend)(nil)
 	_ backend.Modifier         = (*gceBackend)(nil)
 	_ backend.Attacher         = (*gceBackend)(nil)
+	_ backend.Snapshotter      = (*gceBackend)(nil)
 	_ backend.AttachmentLister = (*gceBackend)(nil)
 	_ backend.NodeObserver     = (*gceBackend)(nil)
 )

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 )
 
 // List returns the disks that have this backend's labels and a description that agrees.
@@ -21,7 +22,7 @@ func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held,
 	var held []backend.Held
 	for _, one := range found {
 		read, _ := recordOf(one.Disk)
-		held = append(held, backend.Held{ID: one.Name, Claim: read.Claim, Retained: one.Labels[retainedLabel] != ""})
+		held = append(held, backend.Held{ID: one.Name, Claim: read.Claim, Retained: one.Labels[labels.Retained] != ""})
 	}
 	slices.SortFunc(held, func(one, other backend.Held) int { return cmp.Compare(one.ID, other.ID) })
 	// A volume that was begun in two zones is one volume.
@@ -30,10 +31,33 @@ func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held,
 
 // ownDisks lists the disks that are this backend's.
 func (b *gceBackend) ownDisks(ctx context.Context, c *cloud.Client) ([]*cloud.Disk, error) {
-	filter := fmt.Sprintf("(labels.%s = %q) AND (labels.%s = %q)", clusterLabel, labelValue(b.cluster), backendLabel, labelValue(b.name))
+	filter := fmt.Sprintf("(labels.%s = %q) AND (labels.%s = %q)", labels.Cluster, labels.ValueOf(b.cluster), labels.Backend, labels.ValueOf(b.name))
 	found, err := c.Disks(ctx, filter)
 	return slices.DeleteFunc(found, func(one *cloud.Disk) bool {
 		_, foreign := b.checkOwner(one)
 		return foreign != nil
 	}), err
+}
+
+// Retain labels the volume's disk.
+func (b *gceBackend) Retain(ctx context.Context, id string) (place string, err error) {
+	return inCloud(ctx, b, "retaining volume "+id, func(c *cloud.Client) (string, error) { return b.retain(ctx, c, id) })
+}
+
+// retain labels the disk, unless it is too late.
+func (b *gceBackend) retain(ctx context.Context, c *cloud.Client, id string) (place string, err error) {
+	found, err := b.ownDisk(ctx, c, id)
+	switch {
+	case err != nil:
+		return "", err
+	case found == nil:
+		return "", c.NoDisk(id)
+	case found.Status == cloud.DiskDeleting:
+		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found.Path())
+	}
+	place = "disk " + found.Path()
+	if found.Labels[labels.Retained] != "" {
+		return place, nil
+	}
+	return place, c.SetLabel(ctx, found, labels.Retained, "true")
 }

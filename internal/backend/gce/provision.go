@@ -46,11 +46,11 @@ func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request bac
 
 func checkRequest(request backend.Request) error {
 	switch {
-	case volume.OnlyReaders(request.AccessModes):
+	case volume.OnlyReaders(request.AccessModes) && request.Source == nil:
 		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone it could never be written: " +
 			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
-	case request.Source != nil:
-		return backend.Invalid.Errorf("disks are made empty only: create the claim without dataSource, and copy the data")
+	case request.Source != nil && request.Source.ID != "":
+		return backend.Invalid.Errorf("disks are made empty or from snapshots: create the claim without dataSource, and copy the data, or from a VolumeSnapshot")
 	}
 	return request.CheckClaim(validID)
 }
@@ -69,10 +69,12 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 		return nil, err
 	}
 	err = c.InsertDisk(ctx, zone, disk)
-	switch cloud.ReasonOf(err) {
-	case cloud.Exists:
+	switch reason := cloud.ReasonOf(err); {
+	case reason == cloud.Exists:
 		return nil, backend.InProgress.Errorf("disk %s exists by now: it is read again", request.ID)
-	case cloud.NotFound:
+	case request.Source != nil && (reason == cloud.NotFound || reason == cloud.Invalid):
+		return nil, b.whyNotRestored(ctx, c, request, err)
+	case reason == cloud.NotFound:
 		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
 	}
 	if err != nil {
@@ -103,13 +105,17 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	if err != nil {
 		return nil, err
 	}
+	from, err := b.restoredFrom(ctx, c, zone, request)
+	if err != nil {
+		return nil, err
+	}
 	description, err := json.Marshal(b.record(request.ID, request.Claim))
 	if err != nil {
 		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
 	}
 	return &compute.Disk{
 		Name: request.ID, Description: string(description), Labels: b.labelsFor(request.Claim),
-		SizeGb: sizeGb, ProvisionedIops: performs.IOPS, ProvisionedThroughput: performs.Throughput,
+		SizeGb: sizeGb, SourceSnapshot: from, ProvisionedIops: performs.IOPS, ProvisionedThroughput: performs.Throughput,
 		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, b.spec.diskType),
 	}, nil
 }
@@ -137,6 +143,9 @@ func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backen
 		return nil, backend.Unavailable.Errorf("making disk %s failed: delete the claim, which deletes what there is of it", found.Path())
 	case found.Status != cloud.DiskReady:
 		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
+	case request.Source != nil && request.Source.Snapshot != "" && cloud.PathOf(found.SourceSnapshot) != request.Source.Snapshot:
+		return nil, backend.Conflict.Errorf("disk %s was made from %.200q, not from snapshot %s: it is not what the claim asks for",
+			found.Path(), found.SourceSnapshot, request.Source.Snapshot)
 	case found.SizeGb < cloud.InGib(request.Capacity):
 		capacity := found.Capacity()
 		return nil, backend.Conflict.Errorf("disk %s has %s, less than the %s asked for: it is not what was made for this claim", found.Path(), capacity.String(), request.Capacity.String())

@@ -5,26 +5,17 @@ import (
 	"encoding/json"
 	"maps"
 	"regexp"
-	"strings"
 
 	"google.golang.org/api/compute/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 )
 
-const (
-	// creator is in the description of each of our disks.
-	creator = "stowage.dev"
-
-	clusterLabel  = ourLabels + "cluster"
-	backendLabel  = ourLabels + "backend"
-	claimLabel    = ourLabels + "claim-uid"
-	retainedLabel = ourLabels + "retained"
-
-	maxLabel = 63
-)
+// creator is in the description of each of our disks.
+const creator = "stowage.dev"
 
 // validID is what backend.VolumeID makes, as far as it is a name of a disk.
 var validID = regexp.MustCompile(`^pvc-[a-z0-9-]{0,58}[a-z0-9]$`)
@@ -61,29 +52,17 @@ func (b *gceBackend) checkOwner(found *cloud.Disk) (record, error) {
 
 // labelsFor are the labels of a new disk: the backend's, and those by which Stowage finds it.
 func (b *gceBackend) labelsFor(claim stowagev1alpha1.ClaimReference) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, b.spec.labels)
-	labels[clusterLabel] = labelValue(b.cluster)
-	labels[backendLabel] = labelValue(b.name)
-	labels[claimLabel] = labelValue(string(claim.UID))
-	return labels
+	return b.labelled(map[string]string{labels.Claim: labels.ValueOf(string(claim.UID))})
 }
 
-// labelValue writes a name of a Kubernetes object in the letters that Google allows. A name that is
-// too long ends in a hash.
-func labelValue(name string) string {
-	const hashed = 12
-	value := strings.ReplaceAll(strings.ToLower(name), ".", "_")
-	if len(value) <= maxLabel && labelText.MatchString(value) {
-		return value
-	}
-	value = strings.Map(func(letter rune) rune {
-		if !labelText.MatchString(string(letter)) {
-			return '-'
-		}
-		return letter
-	}, value)
-	return value[:min(len(value), maxLabel-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
+// labelled adds to labels the backend's, and those by which Stowage finds what it made.
+func (b *gceBackend) labelled(own map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, b.spec.labels)
+	maps.Copy(all, own)
+	all[labels.Cluster] = labels.ValueOf(b.cluster)
+	all[labels.Backend] = labels.ValueOf(b.name)
+	return all
 }
 
 // ownDisk finds this backend's disk for a volume: nil where there is none.

@@ -4,23 +4,17 @@ import (
 	"cmp"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 )
 
 // basePath is where Google serves the API, below the host.
 const basePath = "/compute/v1/"
-
-// The labels that Google allows, as far as they are ASCII.
-var (
-	labelKey  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
-	labelText = regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
-)
 
 // settings are a checked spec.
 type settings struct {
@@ -81,15 +75,15 @@ func checkEndpoint(text string) (string, error) {
 	return strings.TrimSuffix(endpoint.String(), "/") + "/", nil
 }
 
-func checkLabels(labels map[string]string) error {
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
+func checkLabels(wanted map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		switch {
-		case strings.HasPrefix(key, ourLabels):
-			return backend.Invalid.Errorf("gce.labels: %q is Stowage's own: choose a key that doesn't begin with %s", key, ourLabels)
-		case !labelKey.MatchString(key):
+		case labels.IsOwn(key):
+			return backend.Invalid.Errorf("gce.labels: %q is Stowage's own: choose a key that doesn't begin with %s", key, labels.Prefix)
+		case !labels.IsKey(key):
 			return backend.Invalid.Errorf("gce.labels: the key %q isn't one of 63 lower case letters, digits, '-' and '_' at most, a letter first", key)
-		case !labelText.MatchString(labels[key]):
-			return backend.Invalid.Errorf("gce.labels: the value %q of %s isn't one of 63 lower case letters, digits, '-' and '_' at most", labels[key], key)
+		case !labels.IsText(wanted[key]):
+			return backend.Invalid.Errorf("gce.labels: the value %q of %s isn't one of 63 lower case letters, digits, '-' and '_' at most", wanted[key], key)
 		}
 	}
 	return nil
@@ -98,7 +92,3 @@ func checkLabels(labels map[string]string) error {
 const defaultDiskType = "pd-balanced"
 
 const defaultFSType = "ext4"
-
-// ourLabels is what our labels begin with. Labels serve to find disks. Only the description proves
-// the owner: it can't be changed.
-const ourLabels = "stowage-"

@@ -257,10 +257,15 @@ func (w *world) ended(zone string, operation *compute.Operation, err error) {
 	}
 }
 
-// operations counts those of a type that were begun in a zone.
+// operations counts those of a type that were begun in a zone, or in none.
 func (w *world) operations(zone, operationType string) int {
 	w.Helper()
-	list, err := w.compute.ZoneOperations.List(project, zone).Do()
+	list, err := &compute.OperationList{}, error(nil)
+	if zone == "" {
+		list, err = w.compute.GlobalOperations.List(project).Do()
+	} else {
+		list, err = w.compute.ZoneOperations.List(project, zone).Do()
+	}
 	w.must(err)
 	count := 0
 	for _, one := range list.Items {

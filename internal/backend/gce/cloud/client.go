@@ -8,6 +8,7 @@ import (
 	"google.golang.org/api/compute/v1"
 	"k8s.io/utils/lru"
 
+	"github.com/stowage-dev/stowage/internal/backend/gce/operations"
 	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 )
 
@@ -35,7 +36,7 @@ type Clients struct {
 	// Limits apply to clients that sign in from now on.
 	Limits  Limits
 	history *lru.Cache
-	poller  *poller
+	poller  *operations.Poller
 
 	mu       sync.Mutex
 	signedIn map[transport.Login]session
@@ -49,7 +50,7 @@ type session struct {
 
 // NewClients makes Clients of which none is signed in yet.
 func NewClients() *Clients {
-	return &Clients{Limits: defaultLimits, history: lru.New(maxHistory), poller: newPoller(), signedIn: map[transport.Login]session{}}
+	return &Clients{Limits: defaultLimits, history: lru.New(maxHistory), poller: operations.NewPoller(), signedIn: map[transport.Login]session{}}
 }
 
 // SignIn makes the Client of one call to a backend. It signs in again when the key's version
@@ -69,6 +70,9 @@ func (k *Clients) SignIn(ctx context.Context, at Target, with Key) (*Client, err
 	return &Client{Target: at, compute: known.Service, limits: k.Limits, history: k.history, poller: k.poller}, nil
 }
 
+// Polled is the number of zones in which calls wait for operations.
+func (k *Clients) Polled() int { return k.poller.Polled() }
+
 func (k *Clients) known(at transport.Login) (known session, found bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,7 +86,7 @@ type Client struct {
 	compute *compute.Service
 	limits  Limits
 	history *lru.Cache
-	poller  *poller
+	poller  *operations.Poller
 }
 
 // Limits bound how long calls may take, and how much one call lists.

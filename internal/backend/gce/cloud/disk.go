@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"google.golang.org/api/compute/v1"
@@ -20,7 +21,7 @@ const (
 )
 
 // diskFields are the fields of listed disks that are read.
-const diskFields googleapi.Field = "id,name,selfLink,zone,description,labels,labelFingerprint,sizeGb,status,type,users," +
+const diskFields googleapi.Field = "id,name,selfLink,zone,description,labels,labelFingerprint,sizeGb,sourceSnapshot,status,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
 
 // gib is a GB, as Google uses the word, in bytes.
@@ -37,7 +38,13 @@ func (d *Disk) ZoneName() string { return NameOf(d.Zone) }
 
 // Capacity of the disk, in bytes.
 func (d *Disk) Capacity() resource.Quantity {
-	return *resource.NewQuantity(d.SizeGb*gib, resource.BinarySI)
+	return CapacityOf(d.SizeGb)
+}
+
+// CapacityOf is a number of GB, as Google uses the word, in bytes. What is beyond int64 is the most that
+// can be counted.
+func CapacityOf(gb int64) resource.Quantity {
+	return *resource.NewQuantity(min(gb, math.MaxInt64/gib)*gib, resource.BinarySI)
 }
 
 // incarnation identifies a disk among all that had or will have its name.

@@ -11,15 +11,13 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/operations"
 )
 
-const (
-	operationDone = "DONE"
-	// maxAttempts is how many earlier attempts one call can pass.
-	maxAttempts = 16
-)
+// maxAttempts is how many earlier attempts one call can pass.
+const maxAttempts = 16
 
-// change is a change that one operation makes in a zone.
+// change is a change that one operation makes in a zone, or in no zone.
 //
 // Its request id is computed, never random. So a repeat, after a crash or from a second leader,
 // joins the operation in progress, and a stale request does nothing. After an operation failed, the
@@ -67,7 +65,7 @@ func (c *Client) do(ctx context.Context, desired change) error {
 		}
 		before = ended.Name
 		c.history.Add(key, before)
-		if began.Status != operationDone || desired.once && errors.Is(failed, backend.InProgress) {
+		if began.Status != operations.Done || desired.once && errors.Is(failed, backend.InProgress) {
 			return failed
 		}
 		// The operation had ended before this request: it is an earlier attempt.
@@ -82,7 +80,7 @@ func (c *Client) send(ctx context.Context, desired change, id string) (*compute.
 }
 
 func tookEffect(ctx context.Context, desired change, began *compute.Operation) (bool, error) {
-	if began.Status != operationDone || desired.isSeen == nil {
+	if began.Status != operations.Done || desired.isSeen == nil {
 		return true, nil
 	}
 	return desired.isSeen(ctx)
@@ -93,11 +91,11 @@ func tookEffect(ctx context.Context, desired change, began *compute.Operation) (
 func (c *Client) await(ctx context.Context, desired change, operation *compute.Operation) (*compute.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Operation)
 	defer cancel()
-	if operation.Status == operationDone {
+	if operation.Status == operations.Done {
 		return operation, nil
 	}
 	backend.Accepted(ctx)
-	ended, err := c.poller.await(ctx, c, desired.zone, operation.Name)
+	ended, err := c.poller.Await(ctx, c.in(desired.zone), operations.Limits{Call: c.limits.Call, Poll: c.limits.Poll}, operation.Name)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, backend.InProgress.Errorf("%s goes on (operation %s)", desired.doing, operation.Name)
@@ -107,13 +105,17 @@ func (c *Client) await(ctx context.Context, desired change, operation *compute.O
 	return ended, nil
 }
 
+func (c *Client) in(zone string) operations.Scope {
+	return operations.Scope{Compute: c.compute, Project: c.Project, Zone: zone}
+}
+
 // running returns the operations of a type, such as attachDisk, that haven't ended in a zone.
 func (c *Client) running(ctx context.Context, zone, operationType string) (found []*compute.Operation, err error) {
-	filter := fmt.Sprintf(`(operationType = %q) AND (status != %q)`, operationType, operationDone)
-	err = c.compute.ZoneOperations.List(c.Project, zone).Filter(filter).Pages(ctx, func(page *compute.OperationList) error {
+	filter := fmt.Sprintf(`(operationType = %q) AND (status != %q)`, operationType, operations.Done)
+	err = c.in(zone).List(ctx, filter, func(page *compute.OperationList) error {
 		for _, operation := range page.Items {
 			// An API may ignore a filter.
-			if operation.OperationType == operationType && operation.Status != operationDone {
+			if operation.OperationType == operationType && operation.Status != operations.Done {
 				found = append(found, operation)
 			}
 		}

@@ -1,0 +1,74 @@
+package cloud
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Statuses of snapshots.
+const (
+	SnapshotReady    = "READY"
+	SnapshotDeleting = "DELETING"
+	SnapshotFailed   = "FAILED"
+)
+
+// SnapshotPath is how a snapshot is named in calls.
+func (c *Client) SnapshotPath(name string) string {
+	return fmt.Sprintf("projects/%s/global/snapshots/%s", c.Project, name)
+}
+
+// Snapshot reads the snapshot of a name: nil where there is none.
+func (c *Client) Snapshot(ctx context.Context, name string) (*compute.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
+	defer cancel()
+	found, err := c.compute.Snapshots.Get(c.Project, name).Context(ctx).Do()
+	if ReasonOf(err) == NotFound {
+		return nil, nil
+	}
+	return found, err
+}
+
+// InsertSnapshot makes a snapshot of a disk. A second call for the same snapshot joins the first
+// operation, which ends once the snapshot is ready.
+func (c *Client) InsertSnapshot(ctx context.Context, of *Disk, wanted *compute.Snapshot) error {
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("describing snapshot %s: %w", wanted.Name, err)
+	}
+	return c.do(ctx, change{
+		doing: fmt.Sprintf("making snapshot %s of disk %s", wanted.Name, of.Path()),
+		zone:  of.ZoneName(),
+		basis: []string{"snapshot", c.SnapshotPath(wanted.Name), of.Path(), of.incarnation(), string(text)},
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.CreateSnapshot(c.Project, of.ZoneName(), of.Name, wanted).RequestId(requestID).Context(ctx).Do()
+		},
+	})
+}
+
+// DeleteSnapshot deletes a snapshot. Disks that were made from it stay.
+func (c *Client) DeleteSnapshot(ctx context.Context, found *compute.Snapshot) error {
+	path := c.SnapshotPath(found.Name)
+	err := c.do(ctx, change{
+		doing: "deleting snapshot " + path,
+		basis: []string{"delete", path, fmt.Sprint(found.Id)},
+		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Snapshots.Delete(c.Project, found.Name).RequestId(requestID).Context(ctx).Do()
+		},
+	})
+	switch ReasonOf(err) {
+	case NotFound:
+		return nil
+	case inUse:
+		return backend.InProgress.Errorf("snapshot %s is in use: it is deleted once it isn't: %w", path, err)
+	case notReady:
+		if found.Status != SnapshotReady && found.Status != SnapshotFailed {
+			return backend.InProgress.Errorf("snapshot %s is %s: it is deleted after that: %w", path, found.Status, err)
+		}
+	}
+	return err
+}

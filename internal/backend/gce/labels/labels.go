@@ -1,0 +1,55 @@
+// Package labels has the labels of disks and snapshots of Google Compute Engine. They serve to find what
+// Stowage made. Only a description proves the owner: it can't be changed.
+package labels
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+)
+
+// Prefix is what Stowage's own labels begin with.
+const Prefix = "stowage-"
+
+// Stowage's own labels.
+const (
+	Cluster  = Prefix + "cluster"
+	Backend  = Prefix + "backend"
+	Claim    = Prefix + "claim-uid"
+	Retained = Prefix + "retained"
+)
+
+const maxLength = 63
+
+// The labels that Google allows, as far as they are ASCII.
+var (
+	validKey  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+	validText = regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
+)
+
+// IsKey reports whether Google allows a key.
+func IsKey(key string) bool { return validKey.MatchString(key) }
+
+// IsText reports whether Google allows a value.
+func IsText(value string) bool { return validText.MatchString(value) }
+
+// IsOwn reports whether a key is Stowage's own.
+func IsOwn(key string) bool { return strings.HasPrefix(key, Prefix) }
+
+// ValueOf writes a name of a Kubernetes object in the letters that Google allows. A name that is too
+// long ends in a hash.
+func ValueOf(name string) string {
+	const hashed = 12
+	value := strings.ReplaceAll(strings.ToLower(name), ".", "_")
+	if len(value) <= maxLength && IsText(value) {
+		return value
+	}
+	value = strings.Map(func(letter rune) rune {
+		if !IsText(string(letter)) {
+			return '-'
+		}
+		return letter
+	}, value)
+	return value[:min(len(value), maxLength-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
+}

@@ -1,0 +1,221 @@
+package gce
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotclass"
+)
+
+var (
+	// validSnapshotID is what backend.SnapshotID makes, as far as it is a name of a snapshot.
+	validSnapshotID = regexp.MustCompile(`^snapshot-[a-z0-9-]{0,53}[a-z0-9]$`)
+	// snapshotHandle is the path of a snapshot: the handle that Google's own driver gives it, too.
+	snapshotHandle = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/global/snapshots/([a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`)
+)
+
+// snapshotRecord names a snapshot's owner. It is the snapshot's description, which can't be changed.
+type snapshotRecord struct {
+	CreatedBy string `json:"createdBy"`
+	ID        string `json:"id"`
+	Cluster   string `json:"cluster"`
+	Backend   string `json:"backend"`
+	// Snapshot is the UID of the VolumeSnapshot, and Volume the handle of its volume.
+	Snapshot types.UID `json:"snapshot"`
+	Volume   string    `json:"volume"`
+}
+
+// CreateSnapshot finds the snapshot, or makes it.
+func (b *gceBackend) CreateSnapshot(ctx context.Context, request backend.SnapshotRequest) (*backend.Snapshot, error) {
+	return inCloud(ctx, b, "making snapshot "+request.ID, func(c *cloud.Client) (*backend.Snapshot, error) {
+		return b.createSnapshot(ctx, c, request)
+	})
+}
+
+func (b *gceBackend) createSnapshot(ctx context.Context, c *cloud.Client, request backend.SnapshotRequest) (*backend.Snapshot, error) {
+	wanted, err := b.newSnapshot(request)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.Snapshot(ctx, request.ID)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		if found, err = b.insertSnapshot(ctx, c, request, wanted); err != nil {
+			return nil, err
+		}
+	}
+	return b.resumeSnapshot(ctx, c, found, request)
+}
+
+// newSnapshot is the snapshot of a request.
+func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*compute.Snapshot, error) {
+	if err := request.Check(); err != nil {
+		return nil, err
+	}
+	if !validSnapshotID.MatchString(request.ID) {
+		return nil, backend.Invalid.Errorf("%q is no name that a snapshot can have in the cloud", request.ID)
+	}
+	wanted, err := snapshotclass.SnapshotOf(request.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	description, err := json.Marshal(snapshotRecord{creator, request.ID, b.cluster, b.name, request.Owner, request.Volume})
+	if err != nil {
+		return nil, fmt.Errorf("describing snapshot %s: %w", request.ID, err)
+	}
+	wanted.Name, wanted.Description = request.ID, string(description)
+	wanted.Labels = b.labelled(wanted.Labels)
+	return wanted, nil
+}
+
+// insertSnapshot makes the snapshot. A second call, also of another process, takes part in the first.
+func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, request backend.SnapshotRequest, wanted *compute.Snapshot) (*compute.Snapshot, error) {
+	of, err := b.diskToKeep(ctx, c, request.Volume)
+	if err != nil {
+		return nil, err
+	}
+	err = c.InsertSnapshot(ctx, of, wanted)
+	switch cloud.ReasonOf(err) {
+	case cloud.Exists, cloud.NotFound:
+		return nil, backend.InProgress.Errorf("snapshot %s exists by now, or disk %s is gone: both are read again: %w", request.ID, of.Path(), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	made, err := c.Snapshot(ctx, request.ID)
+	if err == nil && made == nil {
+		err = backend.Invalid.Errorf("snapshot %s was made and was deleted since, not by Stowage: create the VolumeSnapshot again", request.ID)
+	}
+	return made, err
+}
+
+// diskToKeep finds the disk of a volume: one of this backend, or one that it may attach.
+func (b *gceBackend) diskToKeep(ctx context.Context, c *cloud.Client, volume string) (*cloud.Disk, error) {
+	if existingID.MatchString(volume) && b.spec.existing {
+		ref, err := b.diskRefOf(volume)
+		if err != nil {
+			return nil, err
+		}
+		return b.existingDisk(ctx, c, ref)
+	}
+	found, err := b.ownDisk(ctx, c, volume)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return nil, c.NoDisk(volume)
+	case found.Status != cloud.DiskReady:
+		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
+	}
+	return found, nil
+}
+
+// resumeSnapshot returns what there is of a snapshot that was begun for a request.
+func (b *gceBackend) resumeSnapshot(ctx context.Context, c *cloud.Client, found *compute.Snapshot, request backend.SnapshotRequest) (*backend.Snapshot, error) {
+	path := c.SnapshotPath(found.Name)
+	read, err := b.checkSnapshotOwner(found, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case read.Snapshot != request.Owner || read.Volume != request.Volume:
+		return nil, backend.Conflict.Errorf("snapshot %s is that of volume %.200q, for the VolumeSnapshot with uid %.200q", path, read.Volume, read.Snapshot)
+	case found.Status == cloud.SnapshotDeleting:
+		return nil, backend.Conflict.Errorf("snapshot %s is being deleted: it isn't made again", path)
+	case found.Status == cloud.SnapshotFailed:
+		if err := c.DeleteSnapshot(ctx, found); err != nil {
+			return nil, err
+		}
+		return nil, backend.InProgress.Errorf("making snapshot %s failed: what there was of it is removed, and it is made again", path)
+	}
+	return describedSnapshot(found, path)
+}
+
+// describedSnapshot is what the cloud says of a snapshot.
+func describedSnapshot(found *compute.Snapshot, path string) (*backend.Snapshot, error) {
+	created, err := time.Parse(time.RFC3339, found.CreationTimestamp)
+	if err != nil {
+		return nil, backend.Unavailable.Errorf("snapshot %s was made at %.100q, which is no time", path, found.CreationTimestamp)
+	}
+	return &backend.Snapshot{
+		Handle: path, Created: created, Ready: found.Status == cloud.SnapshotReady,
+		RestoreSize: cloud.CapacityOf(found.DiskSizeGb),
+	}, nil
+}
+
+// DeleteSnapshot removes a snapshot that this backend made.
+func (b *gceBackend) DeleteSnapshot(ctx context.Context, handle string) error {
+	_, err := inCloud(ctx, b, "deleting snapshot "+handle, func(c *cloud.Client) (any, error) {
+		found, err := b.snapshotOfHandle(ctx, c, handle)
+		if found == nil || err != nil {
+			return nil, err
+		}
+		if _, err := b.checkSnapshotOwner(found, handle); err != nil {
+			return nil, err
+		}
+		return nil, c.DeleteSnapshot(ctx, found)
+	})
+	return err
+}
+
+// FindSnapshot returns a snapshot of the project, whoever made it.
+func (b *gceBackend) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
+	return inCloud(ctx, b, "finding snapshot "+handle, func(c *cloud.Client) (*backend.Snapshot, error) {
+		found, err := b.snapshotOfHandle(ctx, c, handle)
+		switch {
+		case err != nil:
+			return nil, err
+		case found == nil:
+			return nil, backend.NotFound.Errorf("there is no snapshot %s", handle)
+		}
+		return describedSnapshot(found, handle)
+	})
+}
+
+// snapshotOfHandle reads a snapshot: nil where there is none.
+func (b *gceBackend) snapshotOfHandle(ctx context.Context, c *cloud.Client, handle string) (*compute.Snapshot, error) {
+	name, err := b.snapshotName(handle)
+	if err != nil {
+		return nil, err
+	}
+	return c.Snapshot(ctx, name)
+}
+
+// snapshotName reads the path of a snapshot, which must be in the backend's project.
+func (b *gceBackend) snapshotName(handle string) (string, error) {
+	parts := snapshotHandle.FindStringSubmatch(handle)
+	switch {
+	case parts == nil:
+		return "", backend.Invalid.Errorf("%.200q is no path of a snapshot, such as projects/PROJECT/global/snapshots/NAME", handle)
+	case parts[1] != b.spec.Project:
+		return "", backend.Invalid.Errorf("snapshot %s isn't of project %s, which backend %s is for", handle, b.spec.Project, b.name)
+	}
+	return parts[2], nil
+}
+
+// checkSnapshotOwner returns an error of kind Conflict where a snapshot isn't one of this backend, or
+// its record doesn't fit its name.
+func (b *gceBackend) checkSnapshotOwner(found *compute.Snapshot, path string) (snapshotRecord, error) {
+	var read snapshotRecord
+	err := json.Unmarshal([]byte(found.Description), &read)
+	switch {
+	case err != nil || read.CreatedBy != creator:
+		return read, backend.Conflict.Errorf("snapshot %s isn't Stowage's: its description names no owner; it is left alone", path)
+	case read.ID != found.Name || read.ID != backend.SnapshotID(read.Snapshot):
+		return read, backend.Conflict.Errorf("snapshot %s is described as snapshot %.200q, which doesn't fit: it is left alone", path, read.ID)
+	case read.Cluster != b.cluster:
+		return read, backend.Conflict.Errorf("snapshot %s belongs to another cluster, with the id %.200q: it is left alone", path, read.Cluster)
+	case read.Backend != b.name:
+		return read, backend.Conflict.Errorf("snapshot %s belongs to backend %.200q: it is left alone", path, read.Backend)
+	}
+	return read, nil
+}

@@ -1,0 +1,187 @@
+package gce
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/gcemock"
+)
+
+// handleOfA is the handle of the snapshot of VolumeSnapshot a.
+const handleOfA = "projects/" + project + "/global/snapshots/snapshot-a"
+
+// ofA asks for the snapshot of VolumeSnapshot a.
+func ofA() backend.SnapshotRequest {
+	return backend.SnapshotRequest{ID: "snapshot-a", Owner: "a", Volume: "pvc-1"}
+}
+
+func untilReady(made *backend.Snapshot, err error) error {
+	if err == nil && !made.Ready {
+		return backend.InProgress.Errorf("it is uploaded")
+	}
+	return err
+}
+
+// snapshot makes it, or says how far it is.
+func (w *world) snapshot(on *gceBackend) error {
+	made, err := on.CreateSnapshot(w.Context(), ofA())
+	return untilReady(made, err)
+}
+
+// restoring asks for a volume with the content of the snapshot.
+func (w *world) restoring(uid string) backend.Request {
+	request := backendtest.Request(uid)
+	request.Node, request.Source = nodeNamed("node-1", zoneA), &backend.Source{Snapshot: handleOfA}
+	return request
+}
+
+func withSnapshot(w *world, on *gceBackend) {
+	withVolume(w, on)
+	w.must(w.untilFinal(func() error { return w.snapshot(on) }))
+}
+
+// snapshots are those of the project.
+func (w *world) snapshots() []*compute.Snapshot {
+	w.Helper()
+	list, err := w.compute.Snapshots.List(project).Do()
+	w.must(err)
+	return list.Items
+}
+
+// putSnapshot makes a snapshot that isn't Stowage's.
+func (w *world) putSnapshot(foreign *compute.Snapshot) {
+	w.Helper()
+	operation, err := w.compute.Disks.CreateSnapshot(project, zoneA, "pvc-1", foreign).Do()
+	w.ended(zoneA, operation, err)
+}
+
+func TestASnapshotIsRecordedAndLabelled(t *testing.T) {
+	w := newWorld(t)
+	on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Labels = map[string]stowagev1alpha1.GCELabelValue{"team": "shop"} })
+	withVolume(w, on)
+	request := ofA()
+	request.Parameters = map[string]string{"storage-locations": "europe-west3", "labels": "tier=gold"}
+	w.must(w.untilFinal(func() error { made, err := on.CreateSnapshot(t.Context(), request); return untilReady(made, err) }))
+
+	made := w.snapshots()[0]
+
+	if made.Labels["team"] != "shop" || made.Labels["tier"] != "gold" || made.Labels["stowage-backend"] != "cloud" || made.StorageLocations[0] != "europe-west3" {
+		t.Errorf("it is %+v", made)
+	}
+	if !strings.Contains(made.Description, `"createdBy":"stowage.dev"`) || !strings.Contains(made.Description, `"volume":"pvc-1"`) {
+		t.Errorf("it is described as %s", made.Description)
+	}
+}
+
+func TestASnapshotHasItsHandleBeforeItIsUploaded(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	withVolume(w, on)
+	w.inProgressAtOnce()
+	w.inject(gcemock.Fault{Method: "disks.createSnapshot", Count: 1, Stuck: true})
+	_, err := on.CreateSnapshot(t.Context(), ofA())
+	w.mustBe(err, backend.InProgress)
+
+	made, err := on.CreateSnapshot(t.Context(), ofA())
+
+	if err != nil || made.Handle != handleOfA || made.Ready || time.Since(made.Created) > time.Minute || made.RestoreSize.Cmp(resource.MustParse("10Gi")) != 0 {
+		t.Errorf("it is %+v (%v)", made, err)
+	}
+	_, err = on.Provision(t.Context(), w.restoring("2"))
+	w.mustBe(err, backend.Unavailable, "isn't ready: it is tried again")
+	w.removeFaults()
+	w.must(w.untilFinal(func() error { return w.snapshot(on) }))
+}
+
+func TestForeignSnapshotsAreLeftAlone(t *testing.T) {
+	ours := func(w *world, cluster, name string) string {
+		other := w.openAs(w.newKind("another-cluster"), "cloud")
+		if cluster == "" {
+			other = w.openAs(w.kind, name)
+		}
+		wanted, err := other.newSnapshot(ofA())
+		w.must(err)
+		return wanted.Description
+	}
+	for name, describe := range map[string]func(w *world) string{
+		"of a person":        func(*world) string { return "before the upgrade" },
+		"of another cluster": func(w *world) string { return ours(w, "another", "cloud") },
+		"of another backend": func(w *world) string { return ours(w, "", "other") },
+		"with another's id":  func(w *world) string { return strings.ReplaceAll(ours(w, "", "cloud"), "snapshot-a", "snapshot-b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			on := w.open()
+			withVolume(w, on)
+			w.putSnapshot(&compute.Snapshot{Name: "snapshot-a", Description: describe(w)})
+
+			_, err := on.CreateSnapshot(t.Context(), ofA())
+			w.mustBe(err, backend.Conflict, "it is left alone")
+			w.mustBe(on.DeleteSnapshot(t.Context(), handleOfA), backend.Conflict, "it is left alone")
+
+			if found, err := on.FindSnapshot(t.Context(), handleOfA); err != nil || !found.Ready || len(w.snapshots()) != 1 {
+				t.Errorf("a person names it: %+v (%v)", found, err)
+			}
+		})
+	}
+}
+
+func TestHandlesThatAreNoSnapshotsOfTheProjectAreRefused(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	for _, handle := range []string{"", "snapshot-a", "projects/other/global/snapshots/snapshot-a", handleOfA + "/../x", "projects/" + project + "/global/snapshots/"} {
+		_, err := on.FindSnapshot(t.Context(), handle)
+		w.mustBe(err, backend.Invalid)
+		w.mustBe(on.DeleteSnapshot(t.Context(), handle), backend.Invalid)
+		request := w.restoring("2")
+		request.Source.Snapshot = handle + "?"
+		_, err = on.Provision(t.Context(), request)
+		w.mustBe(err, backend.Invalid)
+	}
+}
+
+func TestARestoreToLessThanTheDiskHadIsRefused(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	request := backendtest.Request("1")
+	request.Capacity = resource.MustParse("20Gi")
+	w.mustProvision(on, request)
+	w.must(w.untilFinal(func() error { return w.snapshot(on) }))
+
+	_, err := w.provision(on, w.restoring("2"))
+
+	w.mustBe(err, backend.Invalid, "is of a disk with 20Gi: ask for at least as much")
+	if w.has("pvc-2") {
+		t.Error("a disk was made")
+	}
+}
+
+func TestADiskThatWasMadeOfSomethingElseIsNoRestore(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	withSnapshot(w, on)
+	w.put(zoneA, w.ourDisk(on, "2", 10))
+	_, err := w.provision(on, w.restoring("2"))
+	w.mustBe(err, backend.Conflict, "it is not what the claim asks for")
+}
+
+func TestASnapshotOfADiskThatAPersonMade(t *testing.T) {
+	w := newWorld(t)
+	w.withExisting()
+	request := ofA()
+	request.Volume = legacy
+	_, err := w.open().CreateSnapshot(t.Context(), request)
+	w.mustBe(err, backend.Conflict)
+	on := w.open(allowing)
+	w.must(w.untilFinal(func() error { made, err := on.CreateSnapshot(t.Context(), request); return untilReady(made, err) }))
+	if len(w.snapshots()) != 1 {
+		t.Errorf("there are %d", len(w.snapshots()))
+	}
+}
