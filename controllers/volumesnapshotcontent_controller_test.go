@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/message"
@@ -230,9 +229,6 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 				class.Parameters[fmt.Sprint(i)] = "x"
 			}
 		}, "at most 256 parameters"),
-		Entry("of one of Stowage's own drivers", func(content *snapshotv1.VolumeSnapshotContent, _ *snapshotv1.VolumeSnapshotClass) {
-			content.Spec.Driver = stowagev1alpha1.LocalDriver
-		}, "have no snapshots yet"),
 	)
 
 	It("of a class that names the Secret of the StorageBackend gets a snapshot", func() {

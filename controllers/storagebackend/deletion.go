@@ -40,14 +40,12 @@ func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBac
 	// backend.
 	for _, reader := range []client.Reader{r.client, r.live} {
 		user, err := findUser(ctx, reader, object)
-		if err != nil {
-			return ctrl.Result{}, err
+		if user != "" || err != nil {
+			return waitFor(object, user), err
 		}
-		if user != "" {
-			setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionFalse, stowagev1alpha1.ReasonInUse,
-				"the backend is being deleted and waits for "+user)
-			return ctrl.Result{RequeueAfter: probeInterval}, nil
-		}
+	}
+	if snapshot, err := findSnapshot(ctx, r.live, object); snapshot != "" || err != nil {
+		return waitFor(object, snapshot), err
 	}
 	if err := r.classes.release(ctx, r.live, object); err != nil {
 		return ctrl.Result{}, err
@@ -56,6 +54,16 @@ func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBac
 	controllerutil.RemoveFinalizer(object, stowagev1alpha1.BackendInUseFinalizer)
 	err := r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of StorageBackend %s", object.Name)
+}
+
+// waitFor says what a deleted backend waits for; nothing if that isn't known.
+func waitFor(object *stowagev1alpha1.StorageBackend, user string) ctrl.Result {
+	if user == "" {
+		return ctrl.Result{}
+	}
+	setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionFalse, stowagev1alpha1.ReasonInUse,
+		"the backend is being deleted and waits for "+user)
+	return ctrl.Result{RequeueAfter: probeInterval}
 }
 
 // findUser finds what still needs a backend, and returns advice about it. That is a volume, or

@@ -23,6 +23,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -52,7 +53,7 @@ type Reconciler struct {
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
 	waking, report := &wake.Source{}, &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
-	targets := targets{client: deps.Client, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
+	targets := targets{backends: backends{deps.Client}, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
 	return &Reconciler{
 		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), waking: waking, report: report,
 		maker:    &maker{client: deps.Client, targets: targets, report: report},
@@ -124,13 +125,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // unsettled returns the contents of a backend's driver that wait for something.
 func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reconcile.Request {
+	driver := backend.DriverOf(object.(*stowagev1alpha1.StorageBackend))
 	contents := &snapshotv1.VolumeSnapshotContentList{}
 	if err := r.client.List(ctx, contents, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the contents of a driver", "driver", object.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "listing the contents of a driver", "driver", driver)
 	}
 	var found []reconcile.Request
 	for i := range contents.Items {
-		if content := &contents.Items[i]; content.Spec.Driver == object.GetName() && !isSettled(content) {
+		if content := &contents.Items[i]; content.Spec.Driver == driver && !isSettled(content) {
 			found = append(found, wake.Request(content))
 		}
 	}

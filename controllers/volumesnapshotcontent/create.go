@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
@@ -27,16 +28,16 @@ type maker struct {
 // after the call loses the answer, and a repeat finds the snapshot by its name. With a recorded handle
 // nothing can be lost any more.
 func (m *maker) create(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
-	snapshotter, request, err := m.targets.ofCreation(ctx, content)
+	of, request, err := m.targets.forCreation(ctx, content)
 	if err != nil {
 		return m.report.failed(ctx, content, event.SnapshotCreationFailed, err)
 	}
 	if recorded(content) == "" {
-		if err := m.ensureBeingCreated(ctx, content); err != nil {
+		if err := m.ensureBeingCreated(ctx, content, of.object); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	made, err := snapshotter.CreateSnapshot(ctx, request)
+	made, err := of.CreateSnapshot(ctx, request)
 	if errors.Is(err, backend.NotFound) || errors.Is(err, backend.Invalid) {
 		// There is no snapshot, and no call makes one any more: the content may go.
 		if err := m.removeBeingCreated(ctx, content); err != nil {
@@ -73,23 +74,37 @@ func checkSame(content *snapshotv1.VolumeSnapshotContent, made *backend.Snapshot
 
 // find looks for a snapshot that a person names.
 func (m *maker) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
-	snapshotter, err := m.targets.of(ctx, content)
-	var found *backend.Snapshot
-	if err == nil {
-		found, err = snapshotter.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
+	of, err := m.targets.find(ctx, content)
+	if err != nil {
+		return m.report.failed(ctx, content, event.SnapshotCheckFailed, err)
 	}
+	if err := m.ensureRecorded(ctx, content, of.object); err != nil {
+		return ctrl.Result{}, err
+	}
+	found, err := of.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
 	if err != nil {
 		return m.report.failed(ctx, content, event.SnapshotCheckFailed, err)
 	}
 	return m.report.made(ctx, content, found)
 }
 
-// ensureBeingCreated records that the snapshot may exist from now on.
-func (m *maker) ensureBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
-	if isBeingCreated(content) {
+// ensureRecorded records the StorageBackend of a snapshot that a person names.
+func (m *maker) ensureRecorded(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) error {
+	if isRecorded(content, object) {
 		return nil
 	}
 	before := content.DeepCopy()
+	record(content, object)
+	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the StorageBackend of VolumeSnapshotContent %s", content.Name)
+}
+
+// ensureBeingCreated records that the snapshot may exist from now on, and where.
+func (m *maker) ensureBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) error {
+	if isBeingCreated(content) && isRecorded(content, object) {
+		return nil
+	}
+	before := content.DeepCopy()
+	record(content, object)
 	metav1.SetMetaDataAnnotation(&content.ObjectMeta, BeingCreated, "yes")
 	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeSnapshotContent %s", content.Name)
 }

@@ -64,11 +64,11 @@ func (r *releaser) isKept(ctx context.Context, content *snapshotv1.VolumeSnapsho
 }
 
 func (r *releaser) delete(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
-	snapshotter, err := r.targets.of(ctx, content)
+	of, err := r.targets.find(ctx, content)
 	if err != nil {
 		return err
 	}
-	if err := snapshotter.DeleteSnapshot(ctx, handle); err != nil {
+	if err := of.DeleteSnapshot(ctx, handle); err != nil {
 		return err
 	}
 	r.report.deleted(content)

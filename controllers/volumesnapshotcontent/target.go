@@ -24,7 +24,7 @@ const maxParameters, maxParameterBytes = 256, 32 << 10
 
 // targets find the backends of contents, and what the calls have.
 type targets struct {
-	client  client.Reader
+	backends
 	live    client.Reader
 	storage *opener.Opener
 	waking  *wake.Source
@@ -32,11 +32,17 @@ type targets struct {
 	namespace string
 }
 
-// ofCreation returns the backend of a content, and the request for its snapshot.
-func (t targets) ofCreation(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (backend.Snapshotter, backend.SnapshotRequest, error) {
+// target is the backend of a content, and its object.
+type target struct {
+	backend.Snapshotter
+	object *stowagev1alpha1.StorageBackend
+}
+
+// forCreation returns the backend of a content, and the request for its snapshot.
+func (t targets) forCreation(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (*target, backend.SnapshotRequest, error) {
 	owner := content.Spec.VolumeSnapshotRef.UID
 	request := backend.SnapshotRequest{ID: backend.SnapshotID(owner), Owner: owner, Volume: ptr.Deref(content.Spec.Source.VolumeHandle, "")}
-	object, err := t.object(ctx, content)
+	object, err := t.backends.of(ctx, content)
 	if err != nil {
 		return nil, request, err
 	}
@@ -46,42 +52,27 @@ func (t targets) ofCreation(ctx context.Context, content *snapshotv1.VolumeSnaps
 	if request.Parameters, err = t.parameters(ctx, content, object); err != nil {
 		return nil, request, err
 	}
-	snapshotter, err := t.open(content, object)
-	return snapshotter, request, err
+	opened, err := t.open(content, object)
+	return opened, request, err
 }
 
-// of returns the backend of a content.
-func (t targets) of(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (backend.Snapshotter, error) {
-	object, err := t.object(ctx, content)
+// find returns the backend of a content.
+func (t targets) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (*target, error) {
+	object, err := t.backends.of(ctx, content)
 	if err != nil {
 		return nil, err
 	}
 	return t.open(content, object)
 }
 
-// object reads the StorageBackend of a content's driver, which has the driver's name.
-func (t targets) object(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (*stowagev1alpha1.StorageBackend, error) {
-	if backend.IsOurs(content.Spec.Driver) {
-		return nil, backend.Invalid.Errorf("volumes of driver %s have no snapshots yet: copy the claim, with dataSource, where its backend copies", content.Spec.Driver)
-	}
-	object := &stowagev1alpha1.StorageBackend{}
-	err := t.client.Get(ctx, client.ObjectKey{Name: content.Spec.Driver}, object)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, backend.Unavailable.Errorf("StorageBackend %s is gone: create it again", content.Spec.Driver)
-	case err != nil:
-		return nil, fmt.Errorf("reading StorageBackend %s: %w", content.Spec.Driver, err)
-	}
-	return object, nil
-}
-
-func (t targets) open(content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) (backend.Snapshotter, error) {
+func (t targets) open(content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) (*target, error) {
 	key := client.ObjectKeyFromObject(content)
 	opened, err := t.storage.Open(object, func() { t.waking.Add(key) })
 	if err != nil {
 		return nil, err
 	}
-	return backend.SnapshotterOf(opened, object.Name)
+	snapshotter, err := backend.SnapshotterOf(opened, object.Name)
+	return &target{snapshotter, object}, err
 }
 
 // parameters are those of the content's class that are the driver's. They are read live: a repeat has to
@@ -113,8 +104,8 @@ func (t targets) ofDriver(class *snapshotv1.VolumeSnapshotClass, object *stowage
 		if call, is := strings.CutPrefix(key, storageclass.SidecarPrefix); !is {
 			kept[key] = value
 		} else if !t.isKnownSecret(call, value, object) {
-			return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s has the parameter %.200q, which is not supported: "+
-				"calls have the Secret in spec.csi.secrets.provision of StorageBackend %s; use a class without the parameter", class.Name, key, object.Name)
+			return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s has the parameter %.200q, which is not supported: %s; use a class without the parameter",
+				class.Name, key, secretsOf(object))
 		}
 	}
 	if len(class.Parameters) > maxParameters || size > maxParameterBytes {
@@ -124,7 +115,18 @@ func (t targets) ofDriver(class *snapshotv1.VolumeSnapshotClass, object *stowage
 	return kept, nil
 }
 
+// secretsOf says which Secret calls have.
+func secretsOf(object *stowagev1alpha1.StorageBackend) string {
+	if object.Spec.CSI == nil {
+		return "calls have the credentials of StorageBackend " + object.Name
+	}
+	return "calls have the Secret in spec.csi.secrets.provision of StorageBackend " + object.Name
+}
+
 func (t targets) isKnownSecret(call, value string, object *stowagev1alpha1.StorageBackend) bool {
+	if object.Spec.CSI == nil {
+		return false
+	}
 	secret := object.Spec.CSI.Secrets.Provision
 	switch call {
 	case "snapshotter-secret-name", "snapshotter-list-secret-name":

@@ -1,0 +1,36 @@
+package storagebackend
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// findSnapshot finds a snapshot that a backend of one of Stowage's own drivers has, live, and returns
+// advice about it. The label that names the backend comes before the first call. A cluster may have no
+// snapshots at all.
+func findSnapshot(ctx context.Context, live client.Reader, object *stowagev1alpha1.StorageBackend) (string, error) {
+	if object.Spec.CSI != nil {
+		return "", nil
+	}
+	contents := &metav1.PartialObjectMetadataList{}
+	contents.SetGroupVersionKind(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotContentList"))
+	err := live.List(ctx, contents, client.MatchingLabels{stowagev1alpha1.BackendLabel: object.Name}, client.Limit(1))
+	switch {
+	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", wrap.Error(err, "listing the snapshots of StorageBackend %s", object.Name)
+	case len(contents.Items) == 0:
+		return "", nil
+	}
+	return fmt.Sprintf("VolumeSnapshotContent %s: delete its VolumeSnapshot, and then the content if its policy keeps the snapshot", contents.Items[0].Name), nil
+}
