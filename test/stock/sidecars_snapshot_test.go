@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -25,7 +26,7 @@ var _ = Describe("A CSI driver with the real snapshot-controller", Label("sideca
 		driver := startDriver(ctx)
 		driver.handOver(ctx)
 		By("installing the CRDs of snapshots, while the manager runs, and their controller")
-		startSnapshotController(ctx)
+		startSnapshotController(ctx, movable)
 		source := driver.use(ctx, "source")
 
 		By("creating a claim before its snapshot")
@@ -35,7 +36,7 @@ var _ = Describe("A CSI driver with the real snapshot-controller", Label("sideca
 		create(ctx, restored.claim)
 		Eventually(messages).WithContext(ctx).WithArguments(restored.claim).
 			Should(ContainElement(ContainSubstring("VolumeSnapshot before, which is to be restored, does not exist")))
-		snapshot := snapshotOf(source, "before")
+		snapshot := snapshotOf(source.claim, movable, "before")
 		create(ctx, snapshot)
 
 		By("waiting until the claim is restored")
@@ -60,9 +61,48 @@ var _ = Describe("A CSI driver with the real snapshot-controller", Label("sideca
 	})
 })
 
-// startSnapshotController installs the CRDs of snapshots and a class of the driver's, and starts their controller
+var _ = Describe("A disk of Stowage's own with the real snapshot-controller", Label("sidecars"), func() {
+	It("has its snapshots made, restored and deleted", func(ctx SpecContext) {
+		startSnapshotController(ctx, stowagev1alpha1.GCEDriver)
+		source := Claim(ClaimNamed("source"), InClass(cloud+"-now"))
+		create(ctx, source)
+		first := eventuallyBound(ctx, source)
+		snapshot := snapshotOf(source, stowagev1alpha1.GCEDriver, "of-disk")
+		restored := Claim(ClaimNamed("restored"), InClass(cloud+"-now"), Asking("20Gi"), func(claim *corev1.PersistentVolumeClaim) {
+			claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: snapshot.Name}
+		})
+		create(ctx, snapshot, restored)
+
+		By("waiting until the claim is restored")
+		second := eventuallyBound(ctx, restored)
+		content := contentOf(ctx, snapshot)
+		Expect(content.Labels).To(HaveKeyWithValue(stowagev1alpha1.BackendLabel, cloud))
+		zone := strings.Split(second.Spec.CSI.VolumeAttributes[stowagev1alpha1.DiskAttribute], "/")[3]
+		disk, err := world.service(ctx).Disks.Get(project, zone, second.Spec.CSI.VolumeHandle).Context(ctx).Do()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(disk.SourceSnapshot).To(HaveSuffix(*content.Status.SnapshotHandle))
+		Expect(disk.SizeGb).To(BeEquivalentTo(20))
+
+		By("deleting the snapshot, which leaves both disks")
+		remove(ctx, snapshot)
+		eventuallyGone(ctx, snapshot)
+		eventuallyGone(ctx, content)
+		list, err := world.service(ctx).Snapshots.List(project).Context(ctx).Do()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(list.Items).To(BeEmpty())
+		Expect(world.disks(ctx)).To(ContainElements(first.Spec.CSI.VolumeHandle, second.Spec.CSI.VolumeHandle))
+		for _, claim := range []*corev1.PersistentVolumeClaim{source, restored} {
+			remove(ctx, claim)
+		}
+		for _, pv := range []*corev1.PersistentVolume{first, second} {
+			eventuallyGone(ctx, pv)
+		}
+	})
+})
+
+// startSnapshotController installs the CRDs of snapshots and a class of a driver's, and starts their controller
 // for one spec. The CRDs stay: a manager that watches them runs.
-func startSnapshotController(ctx context.Context) {
+func startSnapshotController(ctx context.Context, driver string) {
 	GinkgoHelper()
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8").Output()
 	Expect(err).NotTo(HaveOccurred())
@@ -71,7 +111,7 @@ func startSnapshotController(ctx context.Context) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	class := &snapshotv1.VolumeSnapshotClass{
-		ObjectMeta: metav1.ObjectMeta{Name: movable}, Driver: movable, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
+		ObjectMeta: metav1.ObjectMeta{Name: driver}, Driver: driver, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
 	}
 	create(ctx, class)
 	DeferCleanup(remove, class)
@@ -84,11 +124,12 @@ func startSnapshotController(ctx context.Context) {
 	DeferCleanup(program.Kill)
 }
 
-func snapshotOf(of *user, name string) *snapshotv1.VolumeSnapshot {
+// snapshotOf is a snapshot of a claim's volume, of the class of its driver.
+func snapshotOf(claim *corev1.PersistentVolumeClaim, class, name string) *snapshotv1.VolumeSnapshot {
 	return &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
 		Spec: snapshotv1.VolumeSnapshotSpec{
-			VolumeSnapshotClassName: new(movable), Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &of.claim.Name},
+			VolumeSnapshotClassName: &class, Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &claim.Name},
 		},
 	}
 }
