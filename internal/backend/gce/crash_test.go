@@ -74,8 +74,8 @@ func (w *world) checkOutcome(when, name string) {
 			w.Errorf("%s: the disk is there", when)
 		}
 		return
-	case "Restore":
-		if made := w.mustHaveOne("pvc-2"); cloud.PathOf(made.SourceSnapshot) != handleOfA {
+	case "Restore", "Clone":
+		if made := w.mustHaveOne("pvc-2"); name == "Restore" != (cloud.PathOf(made.SourceSnapshot) == handleOfA) || name == "Clone" != (cloud.NameOf(made.SourceDisk) == "pvc-1") {
 			w.Errorf("%s: the disk is %+v", when, made)
 		}
 	case "CreateSnapshot", "DeleteSnapshot":

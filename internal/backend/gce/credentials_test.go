@@ -13,6 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -43,7 +44,7 @@ func keyFor(t *testing.T, tokens, keyType string) []byte {
 }
 
 // tokens is where the world's keys are exchanged for tokens.
-func (w *world) tokens() string { return strings.TrimSuffix(w.url, basePath) + "/token" }
+func (w *world) tokens() string { return strings.TrimSuffix(w.url, transport.BasePath) + "/token" }
 
 // signatures collects what calls of the API were signed with.
 func (w *world) signatures() func() map[string]int {
@@ -52,7 +53,7 @@ func (w *world) signatures() func() map[string]int {
 	w.plans(func(request *http.Request) fate {
 		mu.Lock()
 		defer mu.Unlock()
-		if strings.HasPrefix(request.URL.Path, basePath) {
+		if strings.HasPrefix(request.URL.Path, transport.BasePath) {
 			signed[request.Header.Get("Authorization")]++
 		} else {
 			signed[request.URL.Path]++
@@ -123,7 +124,7 @@ func TestInvalidKeysAreReported(t *testing.T) {
 		"nothing":                    {nil, "is no service account key"},
 		"a key of another type":      {keyFor(t, w.tokens(), "authorized_user"), "is no service account key"},
 		"one that runs programs":     {[]byte(`{"type":"external_account","audience":"x","credential_source":{"executable":{"command":"/bin/true"}}}`), "is no service account key"},
-		"one whose token is refused": {keyFor(t, strings.TrimSuffix(w.url, basePath)+"/none", "service_account"), "signing in with the key in Secret gce-key goes wrong"},
+		"one whose token is refused": {keyFor(t, strings.TrimSuffix(w.url, transport.BasePath)+"/none", "service_account"), "signing in with the key in Secret gce-key goes wrong"},
 		"one whose host is down":     {keyFor(t, "http://127.0.0.1:9/token", "service_account"), "signing in with the key in Secret gce-key goes wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {

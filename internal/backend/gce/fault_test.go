@@ -49,6 +49,12 @@ var calls = map[string]struct {
 		_, err := on.Provision(w.Context(), w.restoring("2"))
 		return err
 	}},
+	"Clone": {"disks.insert", withVolume, func(w *world, on *gceBackend) error {
+		request := copying("2")
+		request.Node = nodeNamed("node-1", zoneA)
+		_, err := on.Provision(w.Context(), request)
+		return err
+	}},
 	"CreateSnapshot": {"disks.createSnapshot", withVolume, func(w *world, on *gceBackend) error {
 		return w.snapshot(on)
 	}},
@@ -68,7 +74,7 @@ var calls = map[string]struct {
 // operationTypes are what the operations of those calls call themselves.
 var operationTypes = map[string]string{
 	"Provision": "insert", "Expand": "resizeDisk", "Modify": "update", "Retain": "setLabels", "Delete": "delete", "Attach": "attachDisk", "Detach": "detachDisk",
-	"Restore": "insert", "CreateSnapshot": "createSnapshot", "DeleteSnapshot": "delete",
+	"Restore": "insert", "Clone": "insert", "CreateSnapshot": "createSnapshot", "DeleteSnapshot": "delete",
 }
 
 // begun counts the operations of those calls. Those on snapshots alone are in no zone.

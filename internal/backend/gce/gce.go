@@ -90,6 +90,7 @@ func (b *gceBackend) Capabilities() backend.Capabilities {
 		AccessModes: modes,
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
 		FSTypes:     []string{"ext4", "xfs"},
+		Clones:      true,
 		Restores:    true,
 	}
 }

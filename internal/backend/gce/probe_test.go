@@ -6,6 +6,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -83,7 +84,7 @@ func TestAnEndpointIsWhatPathsAreAppendedTo(t *testing.T) {
 		"": "", "http://mock:8085": "http://mock:8085/compute/v1/", "http://mock:8085/": "http://mock:8085/compute/v1/",
 		"https://eu.example.com/compute/v1": "https://eu.example.com/compute/v1/", "https://eu.example.com/x/": "https://eu.example.com/x/",
 	} {
-		if got, err := checkEndpoint(text); got != want || err != nil {
+		if got, err := transport.EndpointOf(text); got != want || err != nil {
 			t.Errorf("%q becomes %q, %v", text, got, err)
 		}
 	}

@@ -49,22 +49,24 @@ func checkRequest(request backend.Request) error {
 	case volume.OnlyReaders(request.AccessModes) && request.Source == nil:
 		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone it could never be written: " +
 			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
-	case request.Source != nil && request.Source.ID != "":
-		return backend.Invalid.Errorf("disks are made empty or from snapshots: create the claim without dataSource, and copy the data, or from a VolumeSnapshot")
 	}
 	return request.CheckClaim(validID)
 }
 
 // insert makes the disk. A second call, also of another process, takes part in the first.
 func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
-	zone, err := b.zoneFor(request)
+	from, err := b.originOf(ctx, c, request)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := b.zoneFor(request, from)
 	if errors.Is(err, backend.WrongNode) {
 		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	disk, err := b.newDisk(ctx, c, zone, request)
+	disk, err := b.newDisk(ctx, c, zone, from, request)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	case reason == cloud.Exists:
 		return nil, backend.InProgress.Errorf("disk %s exists by now: it is read again", request.ID)
 	case request.Source != nil && (reason == cloud.NotFound || reason == cloud.Invalid):
-		return nil, b.whyNotRestored(ctx, c, request, err)
+		return nil, b.whyNotCopied(ctx, c, request, err)
 	case reason == cloud.NotFound:
 		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
 	}
@@ -92,8 +94,12 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 }
 
 // newDisk is the disk of a request.
-func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, request backend.Request) (*compute.Disk, error) {
-	can, err := c.DiskType(ctx, zone, b.spec.diskType)
+func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, from origin, request backend.Request) (*compute.Disk, error) {
+	diskType := b.spec.diskType
+	if from.disk != nil {
+		diskType = cloud.NameOf(from.disk.Type)
+	}
+	can, err := c.DiskType(ctx, zone, diskType)
 	if err != nil {
 		return nil, err
 	}
@@ -105,19 +111,19 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	if err != nil {
 		return nil, err
 	}
-	from, err := b.restoredFrom(ctx, c, zone, request)
-	if err != nil {
-		return nil, err
-	}
 	description, err := json.Marshal(b.record(request.ID, request.Claim))
 	if err != nil {
 		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
 	}
-	return &compute.Disk{
+	wanted := &compute.Disk{
 		Name: request.ID, Description: string(description), Labels: b.labelsFor(request.Claim),
-		SizeGb: sizeGb, SourceSnapshot: from, ProvisionedIops: performs.IOPS, ProvisionedThroughput: performs.Throughput,
-		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, b.spec.diskType),
-	}, nil
+		SizeGb: sizeGb, SourceSnapshot: from.snapshot, ProvisionedIops: performs.IOPS, ProvisionedThroughput: performs.Throughput,
+		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, diskType),
+	}
+	if from.disk != nil {
+		wanted.SourceDisk, wanted.SizeGb = from.disk.Path(), max(sizeGb, from.disk.SizeGb)
+	}
+	return wanted, nil
 }
 
 // performanceOf is what a new disk is to have: the claim's class comes before the backend's spec.
@@ -143,15 +149,15 @@ func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backen
 		return nil, backend.Unavailable.Errorf("making disk %s failed: delete the claim, which deletes what there is of it", found.Path())
 	case found.Status != cloud.DiskReady:
 		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
-	case request.Source != nil && request.Source.Snapshot != "" && cloud.PathOf(found.SourceSnapshot) != request.Source.Snapshot:
-		return nil, backend.Conflict.Errorf("disk %s was made from %.200q, not from snapshot %s: it is not what the claim asks for",
-			found.Path(), found.SourceSnapshot, request.Source.Snapshot)
 	case found.SizeGb < cloud.InGib(request.Capacity):
 		capacity := found.Capacity()
 		return nil, backend.Conflict.Errorf("disk %s has %s, less than the %s asked for: it is not what was made for this claim", found.Path(), capacity.String(), request.Capacity.String())
 	}
 	if request.Node != nil && request.Node.Labels[corev1.LabelTopologyZone] != found.ZoneName() {
 		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", found.Path(), found.ZoneName(), request.Node.Name)
+	}
+	if err := checkOrigin(found, request.Source); err != nil {
+		return nil, err
 	}
 	return b.volume(found, request), nil
 }

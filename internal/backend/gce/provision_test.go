@@ -137,12 +137,12 @@ func TestDisksWithoutANodeSpreadOverTheZones(t *testing.T) {
 	count := map[string]int{}
 	for i := range 300 {
 		request := backendtest.Request(fmt.Sprint(i))
-		zone, err := on.zoneFor(request)
+		zone, err := on.zoneFor(request, origin{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		count[zone]++
-		left, err := (&gceBackend{spec: fewer}).zoneFor(request)
+		left, err := (&gceBackend{spec: fewer}).zoneFor(request, origin{})
 		if err != nil || zone != zoneB && left != zone {
 			t.Errorf("volume %d goes from zone %s to %s because another was taken away: %v", i, zone, left, err)
 		}
@@ -171,7 +171,7 @@ func TestAClassDecidesOnTheZones(t *testing.T) {
 			request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: test.key, Values: test.values},
 			}}}
-			zone, err := w.open().zoneFor(request)
+			zone, err := w.open().zoneFor(request, origin{})
 			if test.wanted == "" {
 				w.mustBe(err, backend.Invalid, "allowedTopologies", "topology.kubernetes.io/zone")
 			} else if err != nil || !slices.Contains([]string{test.wanted, zoneB}, zone) {

@@ -2,19 +2,13 @@ package gce
 
 import (
 	"cmp"
-	"maps"
-	"net/url"
-	"slices"
-	"strings"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
+	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 )
-
-// basePath is where Google serves the API, below the host.
-const basePath = "/compute/v1/"
 
 // settings are a checked spec.
 type settings struct {
@@ -50,43 +44,13 @@ func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 		}
 	}
 	var err error
-	if read.Endpoint, err = checkEndpoint(spec.Endpoint); err != nil {
+	if read.Endpoint, err = transport.EndpointOf(spec.Endpoint); err != nil {
 		return settings{}, err
 	}
 	for key, value := range spec.Labels {
 		read.labels[key] = string(value)
 	}
-	return read, checkLabels(read.labels)
-}
-
-// checkEndpoint returns an endpoint to which paths can be appended.
-func checkEndpoint(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
-	endpoint, err := url.Parse(text)
-	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" ||
-		endpoint.User != nil || endpoint.RawQuery != "" || endpoint.Fragment != "" {
-		return "", backend.Invalid.Errorf("gce.endpoint %q is no URL of a Compute API: it is to be like https://compute.example.com%s", text, basePath)
-	}
-	if strings.Trim(endpoint.Path, "/") == "" {
-		endpoint.Path = basePath
-	}
-	return strings.TrimSuffix(endpoint.String(), "/") + "/", nil
-}
-
-func checkLabels(wanted map[string]string) error {
-	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		switch {
-		case labels.IsOwn(key):
-			return backend.Invalid.Errorf("gce.labels: %q is Stowage's own: choose a key that doesn't begin with %s", key, labels.Prefix)
-		case !labels.IsKey(key):
-			return backend.Invalid.Errorf("gce.labels: the key %q isn't one of 63 lower case letters, digits, '-' and '_' at most, a letter first", key)
-		case !labels.IsText(wanted[key]):
-			return backend.Invalid.Errorf("gce.labels: the value %q of %s isn't one of 63 lower case letters, digits, '-' and '_' at most", wanted[key], key)
-		}
-	}
-	return nil
+	return read, labels.Check(read.labels)
 }
 
 const defaultDiskType = "pd-balanced"

@@ -64,7 +64,9 @@ func (w *world) putSnapshot(foreign *compute.Snapshot) {
 
 func TestASnapshotIsRecordedAndLabelled(t *testing.T) {
 	w := newWorld(t)
-	on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Labels = map[string]stowagev1alpha1.GCELabelValue{"team": "shop"} })
+	on := w.open(func(spec *stowagev1alpha1.GCEBackend) {
+		spec.Labels = map[string]stowagev1alpha1.GCELabelValue{"team": "shop"}
+	})
 	withVolume(w, on)
 	request := ofA()
 	request.Parameters = map[string]string{"storage-locations": "europe-west3", "labels": "tier=gold"}
@@ -169,7 +171,7 @@ func TestADiskThatWasMadeOfSomethingElseIsNoRestore(t *testing.T) {
 	withSnapshot(w, on)
 	w.put(zoneA, w.ourDisk(on, "2", 10))
 	_, err := w.provision(on, w.restoring("2"))
-	w.mustBe(err, backend.Conflict, "it is not what the claim asks for")
+	w.mustBe(err, backend.Conflict, "not from what the claim names")
 }
 
 func TestASnapshotOfADiskThatAPersonMade(t *testing.T) {

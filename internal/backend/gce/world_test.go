@@ -17,6 +17,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -78,7 +79,7 @@ func newWorld(t *testing.T, change ...func(*gcemock.Options)) *world {
 	}
 	w.start()
 	server := httptest.NewServer(w)
-	w.url = server.URL + basePath
+	w.url = server.URL + transport.BasePath
 	t.Cleanup(func() { server.CloseClientConnections(); w.stop(); server.Close() })
 	var err error
 	w.compute, err = compute.NewService(t.Context(), option.WithEndpoint(w.url), option.WithHTTPClient(&http.Client{Transport: withToken(w.options.Token)}))
@@ -200,7 +201,7 @@ func (w *world) inject(faults ...gcemock.Fault) {
 // removeFaults takes all faults away, as an administrator does.
 func (w *world) removeFaults() {
 	w.Helper()
-	url := strings.TrimSuffix(w.url, basePath) + "/_mock/faults"
+	url := strings.TrimSuffix(w.url, transport.BasePath) + "/_mock/faults"
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodDelete, url, http.NoBody)
 	w.must(err)
 	request.Header.Set("Authorization", "Bearer "+w.options.Token)

@@ -3,9 +3,12 @@
 package labels
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
@@ -52,4 +55,19 @@ func ValueOf(name string) string {
 		return letter
 	}, value)
 	return value[:min(len(value), maxLength-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
+}
+
+// Check returns an error of kind Invalid where a spec has labels that can't be set.
+func Check(wanted map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		switch {
+		case IsOwn(key):
+			return backend.Invalid.Errorf("gce.labels: %q is Stowage's own: choose a key that doesn't begin with %s", key, Prefix)
+		case !IsKey(key):
+			return backend.Invalid.Errorf("gce.labels: the key %q isn't one of 63 lower case letters, digits, '-' and '_' at most, a letter first", key)
+		case !IsText(wanted[key]):
+			return backend.Invalid.Errorf("gce.labels: the value %q of %s isn't one of 63 lower case letters, digits, '-' and '_' at most", wanted[key], key)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,104 @@
+package gce
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+)
+
+// origin is what a new disk begins as a copy of. Its zero value is nothing.
+type origin struct {
+	// snapshot is the path of a snapshot.
+	snapshot string
+	// disk is a disk, of which a copy has the zone and the type.
+	disk *cloud.Disk
+}
+
+// originOf returns what a request's disk is made from. A snapshot isn't read: an earlier call may have
+// made the disk while it was there.
+func (b *gceBackend) originOf(ctx context.Context, c *cloud.Client, request backend.Request) (origin, error) {
+	source := request.Source
+	switch {
+	case source == nil:
+		return origin{}, nil
+	case source.IsUnknown():
+		// The insert can't be repeated: one that is under way ends first.
+		if err := c.CheckNoInsert(ctx, request.ID, c.Zones...); err != nil {
+			return origin{}, err
+		}
+		return origin{}, backend.Invalid.Errorf("it isn't known any more what the disk was to be a copy of, and no copy was begun: create the claim again")
+	case source.Snapshot != "":
+		_, err := b.snapshotName(source.Snapshot)
+		return origin{snapshot: source.Snapshot}, err
+	}
+	found, err := b.ownDisk(ctx, c, source.ID)
+	switch {
+	case err != nil:
+		return origin{}, err
+	case found == nil:
+		return origin{}, errNoOrigin("disk " + source.ID)
+	case found.Status != cloud.DiskReady:
+		return origin{}, backend.InProgress.Errorf("disk %s, which is to be copied, is %s: waiting for it to be READY", found.Path(), found.Status)
+	}
+	if read, _ := recordOf(found.Disk); read.Claim != source.Claim {
+		return origin{}, backend.Conflict.Errorf("disk %s, which is to be copied, belongs to claim %s/%s, uid %s",
+			found.Path(), read.Claim.Namespace, read.Claim.Name, read.Claim.UID)
+	}
+	return origin{disk: found}, nil
+}
+
+func errNoOrigin(what string) error {
+	return backend.Invalid.Errorf("%s is gone, and no empty disk is made in place of its copy: create the claim again, with another source", what)
+}
+
+// zoneOfCopy checks that the zone of a disk is one for its copy, too.
+func (b *gceBackend) zoneOfCopy(from *cloud.Disk, request backend.Request) (string, error) {
+	zone := from.ZoneName()
+	switch {
+	case request.Node != nil && request.Node.Labels[corev1.LabelTopologyZone] != zone:
+		return "", backend.WrongNode.Errorf("disk %s, which is to be copied, is in zone %s, and so is its copy; node %s isn't there", from.Path(), zone, request.Node.Name)
+	case !backend.Allows(request.Topologies, nodeIn(zone)):
+		return "", backend.Invalid.Errorf("disk %s, which is to be copied, is in zone %s, which isn't within the allowedTopologies of the claim's StorageClass: "+
+			"use another class", from.Path(), zone)
+	}
+	return zone, nil
+}
+
+// whyNotCopied explains why the cloud refused to make a copy. It is asked after the call: an earlier one
+// may have made the copy while its source was there.
+func (b *gceBackend) whyNotCopied(ctx context.Context, c *cloud.Client, request backend.Request, refusal error) error {
+	if request.Source.Snapshot == "" {
+		_, err := b.originOf(ctx, c, request)
+		if err == nil {
+			err = refusal
+		}
+		return err
+	}
+	found, err := b.snapshotOfHandle(ctx, c, request.Source.Snapshot)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return errNoOrigin("snapshot " + request.Source.Snapshot)
+	case found.DiskSizeGb > cloud.InGib(request.Capacity):
+		return backend.Invalid.Errorf("snapshot %s is of a disk with %dGi: ask for at least as much", request.Source.Snapshot, found.DiskSizeGb)
+	}
+	return refusal
+}
+
+// checkOrigin returns an error of kind Conflict where a disk of the request's name was made from
+// something else. A request may not know any more what that was.
+func checkOrigin(found *cloud.Disk, source *backend.Source) error {
+	switch {
+	case source == nil || source.IsUnknown():
+		return nil
+	case source.Snapshot != "" && cloud.PathOf(found.SourceSnapshot) != source.Snapshot,
+		source.ID != "" && cloud.NameOf(found.SourceDisk) != source.ID:
+		return backend.Conflict.Errorf("disk %s was made from %.200q, not from what the claim names: it is not what was made for this claim",
+			found.Path(), found.SourceSnapshot+found.SourceDisk)
+	}
+	return nil
+}
