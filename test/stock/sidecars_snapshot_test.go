@@ -2,7 +2,6 @@ package stock_test
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -104,12 +102,7 @@ var _ = Describe("A disk of Stowage's own with the real snapshot-controller", La
 // for one spec. The CRDs stay: a manager that watches them runs.
 func startSnapshotController(ctx context.Context, driver string) {
 	GinkgoHelper()
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8").Output()
-	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(strings.TrimSpace(string(module)), "config", "crd")}, ErrorIfPathMissing: true,
-	})
-	Expect(err).NotTo(HaveOccurred())
+	Expect(cluster.InstallSnapshots(ctx, plane.Config)).To(Succeed())
 	class := &snapshotv1.VolumeSnapshotClass{
 		ObjectMeta: metav1.ObjectMeta{Name: driver}, Driver: driver, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
 	}

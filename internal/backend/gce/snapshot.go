@@ -167,7 +167,7 @@ func (b *gceBackend) DeleteSnapshot(ctx context.Context, handle string) error {
 	return err
 }
 
-// FindSnapshot returns a snapshot of the project, whoever made it.
+// FindSnapshot returns a snapshot of the project: another program may have made it.
 func (b *gceBackend) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
 	return inCloud(ctx, b, "finding snapshot "+handle, func(c *cloud.Client) (*backend.Snapshot, error) {
 		found, err := b.snapshotOfHandle(ctx, c, handle)

@@ -73,6 +73,8 @@ var _ = Describe("A cloud's disk", Ordered, Label("attach", "volumes"), func() {
 	It("is a block device for pods that want one", checks(raw))
 	//proves:csi/expansion
 	It("grows", checks(grown))
+	It("is copied, and both are used on one node", checks(copied))
+	It("is restored to what it had when its snapshot was made", checks(restored))
 	//proves:gcePersistentDisk/claim
 	It("that existed beforehand is attached, and outlives its volume object", checks(existing))
 	It("stays attached and mounted while its node's agent is killed", Label("node"), checks(agentKilled))
