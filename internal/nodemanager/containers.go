@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/container"
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -66,7 +68,7 @@ func describeVolume(tree poddir.Tree, uid types.UID, resolved *resolve.ResolvedV
 	name := resolved.Name()
 	described := container.Volume{
 		Path:   resolved.VisibleAt(tree, uid),
-		Access: resolved.AccessOfContainers(),
+		Access: accessOf(resolved),
 		Part:   func(container string, index int) string { return tree.SubPath(uid, name, container, index) },
 	}
 	if !resolved.IsBlock() {
@@ -75,4 +77,14 @@ func describeVolume(tree poddir.Tree, uid types.UID, resolved *resolve.ResolvedV
 	var err error
 	described.Device, err = container.NumbersOf(described.Path)
 	return described, err
+}
+
+// accessOf is what the pod's containers may do with a volume at most: of two volumes with the
+// same claim, one may be read-only.
+func accessOf(resolved *resolve.ResolvedVolume) mount.Access {
+	claim := resolved.Volume.PersistentVolumeClaim
+	if claim != nil && claim.ReadOnly || content.IsProjected(resolved.Volume) {
+		return mount.ReadOnly
+	}
+	return resolved.Access
 }

@@ -86,7 +86,7 @@ func (s *subPaths) resolve(ctx context.Context, pod *corev1.Pod, resolved *resol
 			Path:    wanted.Mount.SubPath,
 			Written: wanted.Written(),
 			Target:  s.tree.SubPath(pod.UID, resolved.Name(), wanted.Container.Name, wanted.Index),
-			Access:  resolved.AccessOfContainers(),
+			Access:  accessOf(resolved),
 			Fixed:   content.IsProjected(resolved.Volume),
 		}
 		if wanted.Mount.ReadOnly {

@@ -45,8 +45,7 @@ func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request bac
 }
 
 func checkRequest(request backend.Request) error {
-	switch {
-	case volume.OnlyReaders(request.AccessModes) && request.Source == nil:
+	if volume.OnlyReaders(request.AccessModes) && request.Source == nil {
 		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone it could never be written: " +
 			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
 	}

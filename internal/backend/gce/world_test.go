@@ -17,6 +17,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/operations"
 	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
@@ -261,19 +262,15 @@ func (w *world) ended(zone string, operation *compute.Operation, err error) {
 // operations counts those of a type that were begun in a zone, or in none.
 func (w *world) operations(zone, operationType string) int {
 	w.Helper()
-	list, err := &compute.OperationList{}, error(nil)
-	if zone == "" {
-		list, err = w.compute.GlobalOperations.List(project).Do()
-	} else {
-		list, err = w.compute.ZoneOperations.List(project, zone).Do()
-	}
-	w.must(err)
 	count := 0
-	for _, one := range list.Items {
-		if one.OperationType == operationType {
-			count++
+	w.must(operations.Scope{Compute: w.compute, Project: project, Zone: zone}.List(w.Context(), "", func(page *compute.OperationList) error {
+		for _, one := range page.Items {
+			if one.OperationType == operationType {
+				count++
+			}
 		}
-	}
+		return nil
+	}))
 	return count
 }
 

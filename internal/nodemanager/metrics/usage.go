@@ -123,7 +123,7 @@ func (u *usages) ask(at ClaimMount) (volumes.Usage, error) {
 	if err := u.statfs(at.Path, &system); err != nil {
 		return volumes.Usage{}, err
 	}
-	block := int64(system.Frsize)
+	block := system.Frsize
 	return volumes.Usage{
 		Bytes: &volumes.Amount{
 			Total: int64(system.Blocks) * block, Available: int64(system.Bavail) * block, Used: int64(system.Blocks-system.Bfree) * block,

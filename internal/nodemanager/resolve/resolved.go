@@ -5,8 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -27,16 +25,6 @@ func (v *ResolvedVolume) Location() poddir.Location {
 // VisibleAt is the path of the volume in the pod's directory.
 func (v *ResolvedVolume) VisibleAt(tree poddir.Tree, pod types.UID) string {
 	return v.Plugin.Path(tree.VolumeDir(pod, v.Location()))
-}
-
-// AccessOfContainers is what the pod's containers may do with the volume at most: of two volumes with
-// the same claim, one may be read-only.
-func (v *ResolvedVolume) AccessOfContainers() mount.Access {
-	claim := v.Volume.PersistentVolumeClaim
-	if claim != nil && claim.ReadOnly || content.IsProjected(v.Volume) {
-		return mount.ReadOnly
-	}
-	return v.Access
 }
 
 // MeasuredAt returns what has the volume's driver measure it, in its directory; nil if the driver
