@@ -82,6 +82,7 @@ type SecretReference struct {
 	// name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="name must be that of one Secret: lower case letters, digits, '-' and '.'; templates such as ${pvc.namespace} aren't supported"
 	// +required
 	Name string `json:"name"`
 }

@@ -31,6 +31,8 @@ const (
 	projectID   = "project must be the id of a Google Cloud project: lower case letters, digits, '-', '.' and ':'"
 	endpointURL = "endpoint must be a URL such as https://compute.example.com/compute/v1/"
 	labelKeys   = "the keys of labels must be lower case letters, digits, '-' and '_', at most 63, with a letter first"
+	endpoint    = "endpoint must be a socket such as unix:///csi/csi.sock, or an address such as tcp://driver.example.com:10000"
+	timeout     = "timeout must be a duration such as 15s or 2m, at least 1s and at most 10m"
 	ownLabels   = "keys of labels that begin with stowage- are Stowage's own"
 )
 
@@ -61,6 +63,10 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("labels of disks", "gce: {project: p, zones: [z], labels: {team: storage, cost-centre_7: '', stowage: a_b-c}}"),
 		Entry("the file system of disks", "gce: {project: p, zones: [z], fsType: xfs}"),
 		Entry("the endpoint of a mock", "gce: {project: p, zones: [z], endpoint: 'http://127.0.0.1:8000/compute/v1/'}"),
+		Entry("a CSI driver behind a socket", "csi: {driver: valid, endpoint: 'unix:///csi/csi.sock'}"),
+		Entry("a CSI driver elsewhere, with a certificate", "csi: {driver: valid, endpoint: 'tcp://driver.example.com:10000', tlsSecret: {name: driver.tls}}"),
+		Entry("everything that csi knows", "csi: {driver: valid, endpoint: 'unix:///s', parameters: {tier: gold}, fsType: xfs, timeout: 1m30s, secrets: "+
+			"{provision: {name: a}, controllerPublish: {name: a}, controllerExpand: {name: a}, controllerModify: {name: a}, nodeStage: {name: a}, nodePublish: {name: a}, nodeExpand: {name: a}}}"),
 		Entry("a StorageClass of all defaults", local+"\nstorageClass: {}"),
 		Entry("an undelete window", local+"\ndeletion: {retainFor: 1h30m}"),
 		Entry("an undelete window of nothing", local+"\ndeletion: {retainFor: 0s}"),
@@ -160,6 +166,22 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("a label with a space", "gce: {project: p, zones: [z], labels: {team: 'a b'}}", "should match '^[a-z0-9_-]*$'"),
 		Entry("a file system of disks that is unknown", "gce: {project: p, zones: [z], fsType: btrfs}", `supported values: "ext4", "xfs"`),
 		Entry("no I/O operations", "gce: {project: p, zones: [z], provisionedIOPS: 0}", "should be greater than or equal to 1"),
+
+		Entry("a CSI driver under another name", "csi: {driver: disk.example.com, endpoint: 'unix:///s'}", "the name of a StorageBackend with csi must be the driver's name"),
+		Entry("a CSI driver that is no name", "csi: {driver: Disk_X, endpoint: 'unix:///s'}", "driver must be a name that Kubernetes accepts for a CSIDriver"),
+		Entry("a CSI driver of Stowage's own", "csi: {driver: local.stowage.dev, endpoint: 'unix:///s'}", "drivers of stowage.dev are Stowage's own"),
+		Entry("a CSI driver without an endpoint", "csi: {driver: invalid}", "spec.csi.endpoint: Required value"),
+		Entry("an endpoint that is a path", "csi: {driver: invalid, endpoint: /csi/csi.sock}", endpoint),
+		Entry("an endpoint that is a relative socket", "csi: {driver: invalid, endpoint: 'unix://csi.sock'}", endpoint),
+		Entry("an endpoint without a port", "csi: {driver: invalid, endpoint: 'tcp://driver', tlsSecret: {name: a}}", endpoint),
+		Entry("an endpoint elsewhere without certificates", "csi: {driver: invalid, endpoint: 'tcp://driver:10000'}", "needs tlsSecret: calls carry secrets"),
+		Entry("certificates for a socket", "csi: {driver: invalid, endpoint: 'unix:///s', tlsSecret: {name: a}}", "a unix socket needs none"),
+		Entry("a parameter for a sidecar", "csi: {driver: invalid, endpoint: 'unix:///s', parameters: {csi.storage.k8s.io/fstype: xfs}}", "none begins with csi.storage.k8s.io/: use secrets and fsType"),
+		Entry("a Secret for an unknown call", "csi: {driver: invalid, endpoint: 'unix:///s', secrets: {nodeUnstage: {name: a}}}", `unknown field "spec.csi.secrets.nodeUnstage"`),
+		Entry("a template of a Secret's name", "csi: {driver: invalid, endpoint: 'unix:///s', secrets: {provision: {name: '${pvc.namespace}'}}}", "templates such as ${pvc.namespace} aren't supported"),
+		Entry("a Secret of another namespace", "csi: {driver: invalid, endpoint: 'unix:///s', secrets: {provision: {name: a, namespace: b}}}", `unknown field "spec.csi.secrets.provision.namespace"`),
+		Entry("calls without time", "csi: {driver: invalid, endpoint: 'unix:///s', timeout: 0s}", timeout),
+		Entry("calls that take an hour", "csi: {driver: invalid, endpoint: 'unix:///s', timeout: 1h}", timeout),
 
 		Entry("a StorageClass name that Kubernetes refuses", local+"\nstorageClass: {name: Fast_Disks}", className),
 		Entry("an unknown reclaim policy", local+"\nstorageClass: {reclaimPolicy: Recycle}", `supported values: "Delete", "Retain"`),

@@ -254,6 +254,51 @@ func TestWhoseMatterTheGroupIs(t *testing.T) {
 	}
 }
 
+//proves:csi/foreign-asks
+func TestAVolumeIsMountedWithTheLabelOfItsPodWhereItsDriverCanDoThat(t *testing.T) {
+	labelled := func(spec volumes.Spec) volumes.Spec {
+		spec.Volume.Name = "data"
+		spec.Pod.Spec.SecurityContext.SELinuxOptions = &corev1.SELinuxOptions{Level: "s0:c1,c2"}
+		spec.Pod.Spec.Containers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "data"}}}}
+		return spec
+	}
+	inline := inline()
+	inline.Volume.Name = "data"
+	for name, test := range map[string]struct {
+		can  bool
+		spec volumes.Spec
+		want bool
+	}{
+		"of one pod":                         {true, labelled(persistent(corev1.ReadWriteOncePod)), true},
+		"of one pod, by a driver that can't": {false, labelled(persistent(corev1.ReadWriteOncePod)), false},
+		"of several pods":                    {true, labelled(persistent(corev1.ReadWriteOnce)), false},
+		"a pod's own":                        {true, labelled(inline), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, sockettest.Stage)
+			b.Owner.SELinux = true
+			b.cluster.secret = map[string]string{}
+			b.cluster.driver = &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{SELinuxMount: &test.can, VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{
+				storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral,
+			}}}
+			if test.spec.PersistentVolume == nil {
+				must(t, b.PublishEphemeral(t.Context(), test.spec, "csi-1", b.target()))
+			} else {
+				must(t, b.Stage(t.Context(), test.spec, b.staging()))
+				must(t, b.Publish(t.Context(), test.spec, b.staging(), b.target()))
+			}
+
+			flags := sockettest.Last[*csispec.NodePublishVolumeRequest](b.program).GetVolumeCapability().GetMount().GetMountFlags()
+			if got := slices.Contains(flags, `context="system_u:object_r:container_file_t:s0:c1,c2"`); got != test.want {
+				t.Errorf("it is mounted with %q", flags)
+			}
+			if stage := sockettest.Last[*csispec.NodeStageVolumeRequest](b.program); test.want && !slices.Equal(stage.GetVolumeCapability().GetMount().GetMountFlags(), flags) {
+				t.Errorf("it is staged by %v", stage)
+			}
+		})
+	}
+}
+
 //proves:csi/foreign-lies
 func TestALyingDriverIsNotBelieved(t *testing.T) {
 	b := newBench(t, sockettest.Stage)
