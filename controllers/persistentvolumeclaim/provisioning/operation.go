@@ -58,7 +58,7 @@ func (r *Provisioner) ensureOperation(
 	}
 	if object.Spec.CSI != nil {
 		class := classOf(scope.Class)
-		operation.Class = &class
+		operation.Class, operation.Settings = &class, settingsOf(object)
 	}
 	text, err := json.Marshal(operation)
 	if err != nil {
@@ -276,6 +276,9 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 	}
 	// One that can't be read is no hint: then the claim's class has the parameters.
 	operation, _ := provisioned.IntentOf(claim)
+	if err := checkSettings(operation, object); err != nil {
+		return err
+	}
 	class, err := r.classOfOperation(ctx, claim, operation, object)
 	if err != nil {
 		return err

@@ -157,6 +157,9 @@ func (r *Provisioner) provisionFrom(
 	}
 	made, err := opened.Provision(ctx, request)
 	if err != nil {
+		if err := r.forgetSettings(ctx, scope.Claim, err); err != nil {
+			return nil, err
+		}
 		return r.retryElsewhere(ctx, scope, err)
 	}
 	return r.ensureVolume(ctx, scope, r.newVolume(scope, object, request, made))
@@ -278,6 +281,9 @@ func (r *Provisioner) resume(
 	case step.IsPlacedElsewhere(claim, scope.Request.Node), operation.Undoing || operation.Backend != object.Name || operation.Class != nil && *operation.Class != classOf(scope.Class),
 		operation.Attributes != nil && !ptr.Equal(operation.Attributes, attributes.ClassOf(request)):
 		return r.startOver(ctx, claim)
+	}
+	if err := checkSettings(operation, object); err != nil {
+		return waitForBackend(err), nil
 	}
 	return nil, nil
 }

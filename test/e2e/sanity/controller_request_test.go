@@ -46,6 +46,9 @@ func (s *controller) requestOf(req *csi.CreateVolumeRequest) (backend.Request, e
 		return backend.Request{}, missing("name")
 	}
 	uid := s.claimOf(req.GetName())
+	if s.ClaimOf != nil {
+		uid = s.ClaimOf(req.GetName())
+	}
 	request := backend.Request{
 		ID:         backend.VolumeID(uid, 1),
 		Claim:      stowagev1alpha1.ClaimReference{Namespace: namespace, Name: "claim-" + string(uid), UID: uid},

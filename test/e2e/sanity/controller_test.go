@@ -27,6 +27,8 @@ type controllerOptions struct {
 	Backend backend.Backend
 	// Node reads a Node object; nil where there is none of that name.
 	Node func(ctx context.Context, name string) (*corev1.Node, error)
+	// ClaimOf returns the UID of the claim that a name stands for; nil: each name has a claim of its own.
+	ClaimOf func(name string) types.UID
 	// Patience is how long a call may go on.
 	Patience time.Duration
 }

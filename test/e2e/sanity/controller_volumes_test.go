@@ -99,7 +99,7 @@ func (s *controller) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequ
 	if id == "" {
 		return nil, missing("volume_id")
 	}
-	if !isVolumeID(id) {
+	if s.ClaimOf == nil && !isVolumeID(id) {
 		return &csi.DeleteVolumeResponse{}, nil
 	}
 	if known := s.volumes[id]; known != nil && len(known.on) > 0 {

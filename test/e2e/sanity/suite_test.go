@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,11 +54,11 @@ func services() ([]any, error) { return []any{&Host{}}, nil }
 // TestSanity describes the specs itself: where this program runs csi-sanity, Ginkgo must
 // know no others.
 func TestSanity(t *testing.T) {
-	describe()
+	describe(t)
 	guest.RunSpecs(t, "Conformance with CSI")
 }
 
-func describe() {
+func describe(t *testing.T) {
 	Describe("csi-sanity", Ordered, ContinueOnFailure, Label("sanity"), func() {
 		s := &testbed{outcomes: map[string]chan Outcome{}}
 		total := Outcome{}
@@ -73,6 +74,12 @@ func describe() {
 				total.Claims = append(total.Claims, got.Claims...)
 				fmt.Println(got.summary(one.Name))
 				scenario.Step("csi-sanity passes for "+one.Name, got.problem)
+			})
+		}
+		for _, one := range []string{"local-directory", "nfs", "gce"} {
+			It("the contract of backends is kept by a driver behind a socket: "+one, SpecTimeout(specTimeout), func(ctx SpecContext) {
+				at := slices.IndexFunc(subjects(), func(subject Subject) bool { return subject.Name == one })
+				Expect(t.Run("contract of "+one, func(t *testing.T) { s.keepContract(ctx, t, subjects()[at]) })).To(BeTrue())
 			})
 		}
 		It("leaves nothing mounted", func(ctx SpecContext) {

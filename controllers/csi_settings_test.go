@@ -1,0 +1,79 @@
+package controllers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
+)
+
+// A driver finds what an earlier call made only by a call with the same parameters.
+var _ = Describe("A claim whose CSI driver was called, and whose answer is lost, with other parameters in the StorageBackend by now", func() {
+	for name, change := range map[string]func(*stowagev1alpha1.CSIBackend){
+		"parameters": func(csi *stowagev1alpha1.CSIBackend) { csi.Parameters = map[string]stowagev1alpha1.CSIParameter{"pool": "b"} },
+		"fsType":     func(csi *stowagev1alpha1.CSIBackend) { csi.FSType = "xfs" },
+	} {
+		It("waits until "+name+" are set back, and gets its volume", func() {
+			w, claim := halfMadeByDriver()
+			w.changeSettings(change)
+			called := len(w.storage.Calls())
+
+			w.settle()
+
+			Expect(w.condition(claim).Message).To(ContainSubstring("set them back until the claim is done"))
+			Expect(w.storage.Calls()[called:]).NotTo(ContainElement(HavePrefix("Provision")))
+
+			w.changeSettings(setBack)
+			w.settle()
+
+			expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
+			Expect(w.storage.Len()).To(Equal(1))
+		})
+	}
+
+	It("isn't deleted without its storage", func() {
+		w, claim := halfMadeByDriver()
+		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) { csi.FSType = "xfs" })
+		w.delete(claim)
+
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(ContainSubstring("set them back until the claim is done"))
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.changeSettings(setBack)
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("gets a volume with them if the driver had refused the first call for good", func() {
+		w := newCSIWorld(reconciler.ClusterScope)
+		w.storage.FailNext(backend.Invalid.Errorf("there is no pool a"))
+		claim := Claim(InClass("tiered"))
+		w.create(claim)
+		_ = w.round()
+		Expect(w.condition(claim).Message).To(ContainSubstring("there is no pool a"))
+		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) { csi.Parameters = map[string]stowagev1alpha1.CSIParameter{"pool": "b"} })
+
+		w.settle()
+
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+})
+
+func setBack(csi *stowagev1alpha1.CSIBackend) { *csi = *csiBackend().Spec.CSI }
+
+// changeSettings changes the spec of the driver's StorageBackend.
+func (w *world) changeSettings(change func(*stowagev1alpha1.CSIBackend)) {
+	GinkgoHelper()
+	object := csiBackend()
+	w.get(object)
+	update(w, object, func(object *stowagev1alpha1.StorageBackend) { change(object.Spec.CSI) })
+}

@@ -1,0 +1,158 @@
+package sanity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	csibackend "github.com/stowage-dev/stowage/internal/backend/csi"
+	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
+)
+
+// socketDriver is what the Controller service calls itself here: the backend csi takes no driver of
+// Stowage's own.
+const socketDriver = "socket.example.com"
+
+// keepContract runs the contract of backends against the backend csi, whose driver is the Controller
+// service of one of Stowage's own drivers, behind a socket.
+func (s *testbed) keepContract(ctx context.Context, t *testing.T, of Subject) {
+	of.Name, of.Driver = of.Name+"-contract", socketDriver
+	plan := Plan{
+		Subject: of, Kubeconfig: s.stowage.Folder.Kubeconfig(cluster.AdminUser), Base: s.stowage.Folder.Disks(), Folder: filepath.Join(s.machineDir(), "suites"),
+	}
+	served, err := plan.serve(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served.ClaimOf = func(name string) types.UID { return types.UID(strings.TrimPrefix(name, "pvc-")) }
+	opened := openSocket(t, of.Backend, plan.controllerSocket())
+	tests := 0
+	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+		tests++
+		one := &numbered{Backend: opened, number: fmt.Sprintf("%s-%d", of.Backend, tests)}
+		t.Cleanup(func() { one.removeAll(t) })
+		return one, func(id string) bool { return served.holds(t, one.real(id)) }
+	})
+}
+
+// openSocket opens the backend csi of a socket.
+func openSocket(t *testing.T, name, socket string) backend.Backend {
+	t.Helper()
+	object := &stowagev1alpha1.StorageBackend{ObjectMeta: metav1.ObjectMeta{Name: socketDriver}}
+	object.Spec.CSI = &stowagev1alpha1.CSIBackend{
+		Driver: socketDriver, Endpoint: "unix://" + strings.TrimPrefix(socket, "unix:"), Timeout: metav1.Duration{Duration: callTime},
+		Parameters: map[string]stowagev1alpha1.CSIParameter{stowagev1alpha1.BackendParameter: stowagev1alpha1.CSIParameter(name)},
+	}
+	calls, err := measured.New(prometheus.NewRegistry(), logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := csibackend.NewKind(nothing{}, calls).Open(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+// nothing is a cluster without Secrets, for a driver without topology.
+type nothing struct{}
+
+func (nothing) Secret(context.Context, string) (map[string][]byte, error) {
+	return nil, errors.New("the driver needs no Secret")
+}
+
+func (nothing) Nodes(context.Context) ([]corev1.Node, error)          { return nil, nil }
+func (nothing) CSINodes(context.Context) ([]storagev1.CSINode, error) { return nil, nil }
+
+// numbered gives the volumes of one test names of its own: some storage makes no volume again under the
+// name of one that was removed. CSI keeps no owner, so reconcilers check which claim's volume is copied.
+type numbered struct {
+	backend.Backend
+	number string
+	mu     sync.Mutex
+	made   map[string]bool
+}
+
+// real is the id of a test's volume in the storage.
+func (n *numbered) real(id string) string {
+	uid, named := strings.CutPrefix(id, "pvc-")
+	if !named || strings.HasPrefix(uid, n.number) {
+		return id
+	}
+	return "pvc-" + n.number + "-" + uid
+}
+
+func (n *numbered) Capabilities() backend.Capabilities {
+	without := n.Backend.Capabilities()
+	without.Clones = false
+	return without
+}
+
+func (n *numbered) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	request.ID, request.Claim.UID = n.real(request.ID), types.UID(n.number+"-"+string(request.Claim.UID))
+	n.mu.Lock()
+	if n.made == nil {
+		n.made = map[string]bool{}
+	}
+	n.made[request.ID] = true
+	n.mu.Unlock()
+	return n.Backend.Provision(ctx, request)
+}
+
+func (n *numbered) Delete(ctx context.Context, id string) error {
+	return n.Backend.Delete(ctx, n.real(id))
+}
+
+func (n *numbered) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
+	request.ID = n.real(request.ID)
+	return backend.Expand(ctx, n.Backend, request)
+}
+
+// removeAll removes what a test left.
+func (n *numbered) removeAll(t *testing.T) {
+	t.Helper()
+	for id := range n.made {
+		for deadline := time.Now().Add(callTime); ; time.Sleep(pause) {
+			err := n.Backend.Delete(context.Background(), id)
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("removing %s: %v", id, err)
+			}
+		}
+	}
+}
+
+// holds reports whether the storage has a volume. A driver's own controller asks its backend.
+func (s *controller) holds(t *testing.T, id string) bool {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held, err := s.held(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range held {
+		if one == id {
+			return true
+		}
+	}
+	return false
+}
