@@ -14,8 +14,10 @@ import (
 // A driver finds what an earlier call made only by a call with the same parameters.
 var _ = Describe("A claim whose CSI driver was called, and whose answer is lost, with other parameters in the StorageBackend by now", func() {
 	for name, change := range map[string]func(*stowagev1alpha1.CSIBackend){
-		"parameters": func(csi *stowagev1alpha1.CSIBackend) { csi.Parameters = map[string]stowagev1alpha1.CSIParameter{"pool": "b"} },
-		"fsType":     func(csi *stowagev1alpha1.CSIBackend) { csi.FSType = "xfs" },
+		"parameters": func(csi *stowagev1alpha1.CSIBackend) {
+			csi.Parameters = map[string]stowagev1alpha1.CSIParameter{"pool": "b"}
+		},
+		"fsType": func(csi *stowagev1alpha1.CSIBackend) { csi.FSType = "xfs" },
 	} {
 		It("waits until "+name+" are set back, and gets its volume", func() {
 			w, claim := halfMadeByDriver()
@@ -52,14 +54,16 @@ var _ = Describe("A claim whose CSI driver was called, and whose answer is lost,
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	It("gets a volume with them if the driver had refused the first call for good", func() {
+	It("gets a volume with them once the driver has refused the call for good", func() {
 		w := newCSIWorld(reconciler.ClusterScope)
 		w.storage.FailNext(backend.Invalid.Errorf("there is no pool a"))
 		claim := Claim(InClass("tiered"))
 		w.create(claim)
 		_ = w.round()
 		Expect(w.condition(claim).Message).To(ContainSubstring("there is no pool a"))
-		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) { csi.Parameters = map[string]stowagev1alpha1.CSIParameter{"pool": "b"} })
+		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) {
+			csi.Parameters = map[string]stowagev1alpha1.CSIParameter{"pool": "b"}
+		})
 
 		w.settle()
 

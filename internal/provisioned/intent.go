@@ -27,8 +27,8 @@ type Intent struct {
 	Class *Class `json:"class,omitempty"`
 	// Attributes is the VolumeAttributesClass whose parameters the call has, too.
 	Attributes *Class `json:"attributes,omitempty"`
-	// Settings identifies what a StorageBackend of kind csi adds to the call. Empty: no call is
-	// unfinished that had others.
+	// Settings identifies what a StorageBackend of kind csi adds to the call, which is only repeated
+	// with the same.
 	Settings string `json:"settings,omitempty"`
 	// Undoing means that provisioning is being undone: the storage is removed, and Provision,
 	// which would create it again, is not repeated.

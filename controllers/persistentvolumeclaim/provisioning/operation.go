@@ -276,7 +276,7 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 	}
 	// One that can't be read is no hint: then the claim's class has the parameters.
 	operation, _ := provisioned.IntentOf(claim)
-	if err := checkSettings(operation, object); err != nil {
+	if err := r.refusals.check(claim, operation, object); err != nil {
 		return err
 	}
 	class, err := r.classOfOperation(ctx, claim, operation, object)

@@ -155,11 +155,10 @@ func (r *Provisioner) provisionFrom(
 	if err := r.record(ctx, scope.Claim, opened, &request, began); err != nil {
 		return nil, err
 	}
+	r.refusals.begin(scope.Claim)
 	made, err := opened.Provision(ctx, request)
 	if err != nil {
-		if err := r.forgetSettings(ctx, scope.Claim, err); err != nil {
-			return nil, err
-		}
+		r.refusals.end(scope.Claim, object, err)
 		return r.retryElsewhere(ctx, scope, err)
 	}
 	return r.ensureVolume(ctx, scope, r.newVolume(scope, object, request, made))
@@ -282,7 +281,7 @@ func (r *Provisioner) resume(
 		operation.Attributes != nil && !ptr.Equal(operation.Attributes, attributes.ClassOf(request)):
 		return r.startOver(ctx, claim)
 	}
-	if err := checkSettings(operation, object); err != nil {
+	if err := r.refusals.check(claim, operation, object); err != nil {
 		return waitForBackend(err), nil
 	}
 	return nil, nil

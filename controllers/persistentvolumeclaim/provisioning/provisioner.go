@@ -34,6 +34,7 @@ type Provisioner struct {
 	binder       *binding.Binder
 	protector    *protection.Protector
 	sources      *datasource.Finder
+	refusals     refusals
 	events       events.EventRecorder
 }
 
@@ -55,6 +56,6 @@ func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
 	return &Provisioner{
 		client: deps.Client, live: deps.Live, shared: deps.Reads,
 		drivers: drivers.New(deps.Client), scope: deps.Scope, namespace: deps.Namespace, index: parts.Index, open: parts.Open,
-		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, sources: parts.Sources, events: deps.Events,
+		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, sources: parts.Sources, events: deps.Events, refusals: newRefusals(),
 	}
 }

@@ -1,12 +1,12 @@
 package provisioning
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/lru"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -25,22 +25,34 @@ func settingsOf(object *stowagev1alpha1.StorageBackend) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// checkSettings returns an error where a pending call can't be repeated as it was.
-func checkSettings(operation provisioned.Intent, object *stowagev1alpha1.StorageBackend) error {
-	if operation.Settings == "" || operation.Settings == settingsOf(object) {
+// refusals are the calls that CSI drivers refused for good, by the ids of their volumes: with the settings
+// that they had, nothing is there. A restart forgets them.
+type refusals struct{ settings *lru.Cache }
+
+// maxRefusals bounds the calls that are remembered.
+const maxRefusals = 10_000
+
+func newRefusals() refusals { return refusals{lru.New(maxRefusals)} }
+
+// begin forgets what became of the call before this one.
+func (r refusals) begin(claim *corev1.PersistentVolumeClaim) {
+	r.settings.Remove(provisioned.VolumeID(claim))
+}
+
+// end remembers an outcome that is final.
+func (r refusals) end(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend, outcome error) {
+	if backend.KindOf(outcome) == backend.Invalid {
+		r.settings.Add(provisioned.VolumeID(claim), settingsOf(object))
+	}
+}
+
+// check returns an error where a pending call can't be repeated as it was. One that was refused for good
+// needs no repeat.
+func (r refusals) check(claim *corev1.PersistentVolumeClaim, operation provisioned.Intent, object *stowagev1alpha1.StorageBackend) error {
+	refused, _ := r.settings.Get(provisioned.VolumeID(claim))
+	if operation.Settings == "" || operation.Settings == settingsOf(object) || operation.Settings == refused {
 		return nil
 	}
 	return backend.Invalid.Errorf("spec.csi.parameters or spec.csi.fsType of StorageBackend %s were changed while a call to make this volume is unfinished, "+
-		"and a call with others may not find what it made: set them back until the claim is done", object.Name)
-}
-
-// forgetSettings lets a call that was refused for good be made with other settings: with the earlier ones
-// nothing is there.
-func (r *Provisioner) forgetSettings(ctx context.Context, claim *corev1.PersistentVolumeClaim, outcome error) error {
-	operation, err := provisioned.IntentOf(claim)
-	if err != nil || operation.Settings == "" || backend.KindOf(outcome) != backend.Invalid {
-		return nil //nolint:nilerr // an annotation that can't be read has nothing to forget
-	}
-	operation.Settings = ""
-	return r.writeOperation(ctx, claim, operation)
+		"and a call with others may not find what it made: set them back until the claim is done, or the driver refuses it", object.Name)
 }

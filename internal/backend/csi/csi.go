@@ -95,6 +95,14 @@ func (b *csiBackend) driver(ctx context.Context) (csispec.ControllerClient, abil
 	return csispec.NewControllerClient(c.grpc), can, err
 }
 
+// checkMakes returns an error where the driver makes no volumes.
+func (b *csiBackend) checkMakes(can abilities) error {
+	if !can.has(csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME) {
+		return backend.Invalid.Errorf("driver %s can't make volumes: it doesn't claim CREATE_DELETE_VOLUME", b.spec.Driver)
+	}
+	return nil
+}
+
 // Probe implements backend.Prober. It asks for the driver's name and abilities again.
 func (b *csiBackend) Probe(ctx context.Context) error {
 	c, err := b.kind.connections.to(ctx, b.kind.cluster, b.spec)
@@ -106,8 +114,8 @@ func (b *csiBackend) Probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !can.has(csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME) {
-		return backend.Invalid.Errorf("driver %s can't make volumes: it doesn't claim CREATE_DELETE_VOLUME", b.spec.Driver)
+	if err := b.checkMakes(can); err != nil {
+		return err
 	}
 	for _, secret := range b.spec.secrets() {
 		if _, err := b.secret(ctx, secret); err != nil {

@@ -32,7 +32,7 @@ func (b *csiBackend) Provision(ctx context.Context, request backend.Request) (*b
 	if err != nil {
 		return nil, err
 	}
-	if err := b.checkCopies(request.Source, can); err != nil {
+	if err := cmp.Or(b.checkMakes(can), b.checkCopies(request.Source, can)); err != nil {
 		return nil, err
 	}
 	if request.Attributes != nil {
