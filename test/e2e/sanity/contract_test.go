@@ -29,10 +29,16 @@ import (
 // Stowage's own.
 const socketDriver = "socket.example.com"
 
+// contractsAfter are the subjects of the contract, by the suite that is the last of their backend.
+var contractsAfter = map[string]Subject{
+	"local-image-ext4":  {Name: "nfs-socket", Driver: socketDriver, Backend: shareBackend},
+	"local-image-block": {Name: "local-socket", Driver: socketDriver, Backend: directoriesBackend},
+	"gce-block":         {Name: "gce-socket", Driver: socketDriver, Backend: disksBackend},
+}
+
 // keepContract runs the contract of backends against the backend csi, whose driver is the Controller
 // service of one of Stowage's own drivers, behind a socket.
 func (s *testbed) keepContract(ctx context.Context, t *testing.T, of Subject) {
-	of.Name, of.Driver = of.Name+"-contract", socketDriver
 	plan := Plan{
 		Subject: of, Kubeconfig: s.stowage.Folder.Kubeconfig(cluster.AdminUser), Base: s.stowage.Folder.Disks(), Folder: filepath.Join(s.machineDir(), "suites"),
 	}
@@ -45,7 +51,7 @@ func (s *testbed) keepContract(ctx context.Context, t *testing.T, of Subject) {
 	tests := 0
 	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
 		tests++
-		one := &numbered{Backend: opened, number: fmt.Sprintf("%s-%d", of.Backend, tests)}
+		one := &numbered{Backend: opened, number: fmt.Sprintf("%s-%d", of.Backend, tests), advisory: served.Backend.Capabilities().Advisory}
 		t.Cleanup(func() { one.removeAll(t) })
 		return one, func(id string) bool { return served.holds(t, one.real(id)) }
 	})
@@ -85,8 +91,11 @@ func (nothing) CSINodes(context.Context) ([]storagev1.CSINode, error) { return n
 type numbered struct {
 	backend.Backend
 	number string
-	mu     sync.Mutex
-	made   map[string]bool
+	// advisory: capacities are labels, which CSI has no word for.
+	advisory bool
+
+	mu   sync.Mutex
+	made map[string]bool
 }
 
 // real is the id of a test's volume in the storage.
@@ -100,7 +109,7 @@ func (n *numbered) real(id string) string {
 
 func (n *numbered) Capabilities() backend.Capabilities {
 	without := n.Backend.Capabilities()
-	without.Clones = false
+	without.Clones, without.Advisory = false, n.advisory
 	return without
 }
 
