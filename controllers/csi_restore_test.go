@@ -206,10 +206,10 @@ var _ = Describe("A restore that is interrupted", func() {
 		_ = w.round()
 		old := w.read(claim).DeepCopy()
 		Expect(provisioned.HasIntent(old)).To(BeTrue())
-		Expect(provisioned.SnapshotOf(old)).To(BeEmpty())
+		Expect(provisioned.RestoreOf(old).Snapshot).To(BeEmpty())
 		w.faults = map[int]fault{w.written + 1: lost}
 		_ = w.round()
-		Expect(provisioned.SnapshotOf(w.read(claim))).To(Equal(first))
+		Expect(provisioned.RestoreOf(w.read(claim)).Snapshot).To(Equal(first))
 		Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeTrue())
 		s.makeAgain(w)
 		w.restart()

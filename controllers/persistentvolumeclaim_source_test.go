@@ -4,8 +4,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -51,34 +53,90 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		Expect(empty.Spec.ClaimRef).To(BeNil())
 	})
 
-	It("gets what was begun for it, although the other went in between", func() {
-		w := newWorldIn(newMemory())
-		source, claim := w.boundClaim(), copyOf("data")
-		w.create(claim)
-		w.storage.FailNext(backend.InProgress.Errorf("copying"))
-		_ = w.round()
-		Expect(w.condition(claim).Message).To(Equal("copying"))
-		w.storage.Begin(provisioned.VolumeID(claim), backend.Request{Claim: provisioning.RequestFrom(claim).Claim, Capacity: provisioning.RequestFrom(claim).Capacity})
-
+	It("is made though the other is deleted in between, which stays until then", func() {
+		w, source, claim := copying()
 		w.delete(source)
+		w.storage.FailNext(backend.InProgress.Errorf("copying still"))
+		_ = w.round()
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("Normal ClaimInUse the claim is kept while its volume is copied for claim copy")))
+
+		w.settle()
+
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
+		Expect(w.storage.Source(provisioned.VolumeID(claim))).To(HaveValue(HaveField("ID", provisioned.VolumeID(source))))
+		w.settle()
+		Expect(w.gone(source)).To(BeTrue())
+	})
+
+	It("lets the other go when it is deleted itself", func() {
+		w, source, claim := copying()
+		w.delete(source)
+		w.delete(claim)
+
+		w.settle()
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.gone(source)).To(BeTrue())
+		Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeFalse())
+	})
+
+	It("is made of the same volume, though another claim has the name by now", func() {
+		w, source, claim := copying()
+		removeByForce(w, source)
+		w.create(Claim(InClass("disks")))
+
+		w.settle()
+
+		Expect(w.storage.Source(provisioned.VolumeID(claim))).To(HaveValue(HaveField("ID", provisioned.VolumeID(source))))
+	})
+
+	It("that an earlier version began is found, although the other went in between", func() {
+		w, source, claim := copying()
+		w.storage.Begin(provisioned.VolumeID(claim), backend.Request{Claim: provisioning.RequestFrom(claim).Claim, Capacity: provisioning.RequestFrom(claim).Capacity})
+		withoutRecord(w, claim)
+		removeByForce(w, source)
+
 		w.settle()
 
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
-	It("gets no empty volume where the other went before the copy began", func() {
-		w := newWorldIn(newMemory())
-		source, claim := w.boundClaim(), copyOf("data")
-		w.create(claim)
-		w.storage.FailNext(backend.InProgress.Errorf("about to copy"))
-		_ = w.round()
+	It("that an earlier version was about to begin gets no empty volume, where the other went", func() {
+		w, source, claim := copying()
+		withoutRecord(w, claim)
+		removeByForce(w, source)
 
-		w.delete(source)
 		w.settle()
 
 		Expect(w.condition(claim).Message).To(ContainSubstring(`there is no volume "" to copy`))
 		Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeFalse())
 	})
+
+	DescribeTable("leaves a finalizer of external-provisioner",
+		func(copied bool, change func(*corev1.PersistentVolumeClaim)) {
+			w := newWorldIn(newMemory())
+			source := w.boundClaim()
+			update(w, source, func(claim *corev1.PersistentVolumeClaim) {
+				claim.Finalizers = append(claim.Finalizers, datasource.CloningProtection)
+				change(claim)
+			})
+			if copied {
+				pending := copyOf("data", InClass("other"))
+				pending.Annotations = map[string]string{volume.AnnStorageProvisioner: "other.example.com"}
+				pending.Status.Phase = corev1.ClaimPending
+				w.create(pending)
+				w.settle()
+			}
+			w.delete(source)
+
+			w.settle()
+
+			Expect(w.gone(source)).To(Equal(!copied))
+		},
+		Entry("on no claim that was copied", false, func(*corev1.PersistentVolumeClaim) {}),
+		Entry("on a claim that another driver may be copying", true, func(*corev1.PersistentVolumeClaim) {}),
+	)
 
 	DescribeTable("is refused, with a reason, and nothing is made",
 		func(reason string, options ...func(*corev1.PersistentVolumeClaim)) {
@@ -115,6 +173,37 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		expectBound(w, claim, Volume("filled"))
 	})
 })
+
+// copying is a cluster with a claim that the backend is asked to copy.
+func copying() (w *world, source, claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	w = newWorldIn(newMemory())
+	source, claim = w.boundClaim(), copyOf("data")
+	w.create(claim)
+	w.storage.FailNext(backend.InProgress.Errorf("copying"))
+	_ = w.round()
+	Expect(w.condition(claim).Message).To(Equal("copying"))
+	w.get(source)
+	Expect(source.Finalizers).To(ContainElement(datasource.CloningProtection))
+	w.newEvents()
+	return w, source, claim
+}
+
+// removeByForce removes a claim with its finalizers, as a person may.
+func removeByForce(w *world, claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	w.get(claim)
+	update(w, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil })
+	w.delete(claim)
+}
+
+// withoutRecord removes what is recorded of a claim's source.
+func withoutRecord(w *world, claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	w.get(claim)
+	provisioned.ClearRecords(claim)
+	Expect(w.direct.Status().Update(GinkgoT().Context(), claim)).To(Succeed())
+}
 
 func copyOf(source string, options ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	basics := []func(*corev1.PersistentVolumeClaim){ClaimNamed("copy"), InClass("disks"), startingFrom("", provisioned.ClaimKind, source)}

@@ -90,9 +90,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 	switch {
 	case !claim.DeletionTimestamp.IsZero() && r.scope == reconciler.ClusterScope:
-		return []step.Func{r.binder.HoldVolume, r.protector.AwaitUnused, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers}
+		return []step.Func{r.binder.HoldVolume, r.protector.AwaitUnused, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.sources.Release}
 	case !claim.DeletionTimestamp.IsZero():
-		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers}
+		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.sources.Release}
 	case r.scope == reconciler.ClassesScope && claim.Spec.VolumeName != "":
 		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.adjust}
 	case r.scope == reconciler.ClassesScope:
@@ -114,6 +114,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("persistentvolumeclaim").
 		Watches(&corev1.PersistentVolumeClaim{}, r.ClaimEvents()).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.sources.ClaimsCopying), builder.WithPredicates(datasource.NewPhases)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.sources.ClaimCopied), builder.WithPredicates(datasource.NewPhases, wake.NotAtStart)).
 		Watches(&corev1.PersistentVolume{}, r.VolumeEvents()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod), builder.WithPredicates(uses.OnlyNew)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass), builder.WithPredicates(newClasses, wake.NotAtStart)).

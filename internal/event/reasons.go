@@ -13,7 +13,7 @@ const (
 	ClaimLost = "ClaimLost"
 	// ClaimMisbound: the claim names a volume that is bound to another claim.
 	ClaimMisbound = "ClaimMisbound"
-	// ClaimInUse: the claim is being deleted, and pods still use it.
+	// ClaimInUse: the claim is being deleted, and pods still use it, or its volume is being copied.
 	ClaimInUse = "ClaimInUse"
 	// WaitForFirstConsumer: the StorageClass binds once a pod uses the claim, and none does.
 	WaitForFirstConsumer = "WaitForFirstConsumer"

@@ -40,7 +40,15 @@ func (c copies) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeClai
 	if err := copyable(claim, source); err != nil {
 		return nil, err
 	}
-	return c.volumeOf(ctx, source, object)
+	found, err := c.volumeOf(ctx, source, object)
+	if err != nil {
+		return nil, err
+	}
+	if _, fits, err := recordOf(claim, *found).Text(); !fits || err != nil {
+		return nil, backend.Invalid.Errorf("claim %s, which is to be copied, has a volume with a handle of %d bytes, which is too long: %s",
+			source.Name, len(found.ID), withoutDataSource)
+	}
+	return found, nil
 }
 
 // copyable returns why one claim's volume cannot become a clone of the other's.

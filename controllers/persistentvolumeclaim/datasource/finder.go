@@ -17,28 +17,31 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
 // Finder finds the sources of claims.
 type Finder struct {
-	client   client.Reader
+	client   client.Client
+	live     client.Reader
+	drivers  drivers.Drivers
 	copies   copies
 	restores restores
 }
 
 // New makes a finder. Open opens backends.
 func New(deps reconciler.Dependencies, open step.Open) *Finder {
-	return &Finder{client: deps.Client, copies: copies{deps.Client}, restores: restores{deps.Live, open}}
+	return &Finder{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), copies: copies{deps.Client}, restores: restores{deps.Live, open}}
 }
 
 // Fill sets the source of a claim's request. Once a backend was called, the source may be deleted:
-// the pending operation is still completed or undone. Of a restore the request has the recorded
-// snapshot then. A clone does without its source.
+// the pending operation is still completed or undone. The request has the recorded source then. A clone
+// that an earlier version began has no record, and does without.
 func (f *Finder) Fill(ctx context.Context, claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend, request *backend.Request) (err error) {
 	ref := provisioned.DataSource(claim)
 	switch {
-	case ref == nil || request.Source != nil && request.Source.Snapshot != "":
+	case ref == nil || request.Source != nil && !request.Source.IsUnknown():
 		return nil
 	case provisioned.IsSnapshot(ref):
 		request.Source, err = f.restores.sourceOf(ctx, claim, object)

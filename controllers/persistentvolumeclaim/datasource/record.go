@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
@@ -14,24 +13,29 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// EnsureRecorded records the snapshot that a request restores, before the first call that has it. A repeat
-// with another snapshot would not find what the first call made.
-func EnsureRecorded(ctx context.Context, writer client.StatusClient, claim *corev1.PersistentVolumeClaim, request backend.Request) error {
-	if request.Source == nil || request.Source.Snapshot == "" {
+// EnsureRecorded records the snapshot or the volume that a request copies, before the first call that has
+// it, and keeps the claim of a volume. A repeat with another source would not find what the first call made.
+func (f *Finder) EnsureRecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, request backend.Request) error {
+	if request.Source == nil || request.Source.IsUnknown() || *request.Source == *provisioned.SourceOf(claim) {
 		return nil
 	}
-	text, _, err := recordOf(claim, request.Source.Snapshot).Text()
+	if request.Source.ID != "" {
+		if err := f.ensureProtected(ctx, *request.Source); err != nil {
+			return err
+		}
+	}
+	text, _, err := recordOf(claim, *request.Source).Text()
 	if err != nil {
 		return err
 	}
-	_, err = step.WriteStatus(ctx, writer, claim, func() {
+	_, err = step.WriteStatus(ctx, f.client, claim, func() {
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
 			Type: stowagev1alpha1.RestoreCondition, Status: corev1.ConditionTrue, Reason: bindable.ReasonRestoring, Message: text,
 		})
 	})
-	return wrap.Error(err, "recording the snapshot that claim %s/%s is restored from", claim.Namespace, claim.Name)
+	return wrap.Error(err, "recording what claim %s/%s is a copy of", claim.Namespace, claim.Name)
 }
 
-func recordOf(claim *corev1.PersistentVolumeClaim, handle string) provisioned.Restore {
-	return provisioned.Restore{Attempt: provisioned.AttemptOf(claim), Snapshot: handle}
+func recordOf(claim *corev1.PersistentVolumeClaim, source backend.Source) provisioned.Restore {
+	return provisioned.Restore{Attempt: provisioned.AttemptOf(claim), Snapshot: source.Snapshot, Volume: source.ID, Claim: source.Claim.UID}
 }

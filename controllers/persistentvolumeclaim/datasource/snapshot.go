@@ -120,7 +120,7 @@ func restorable(claim *corev1.PersistentVolumeClaim, snapshot *snapshotv1.Volume
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, is of a volume with volumeMode %s: ask for the same, "+
 			"or set the annotation %s of VolumeSnapshotContent %s to true", snapshot.Name, *content.Spec.SourceVolumeMode, allowModeChange, content.Name)
 	}
-	if _, fits, err := recordOf(claim, handle).Text(); !fits || err != nil {
+	if _, fits, err := recordOf(claim, backend.Source{Snapshot: handle}).Text(); !fits || err != nil {
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, has a handle of %d bytes, which is too long: %s", snapshot.Name, len(handle), withoutDataSource)
 	}
 	return roomy(claim, snapshot, content)

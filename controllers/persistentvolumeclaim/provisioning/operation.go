@@ -271,11 +271,12 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 		return err
 	case !current:
 		return backend.InProgress.Errorf("the claim has changed: it is read again")
-	case provisioned.IsUncalledRestore(claim):
-		return nil
 	}
 	// One that can't be read is no hint: then the claim's class has the parameters.
 	operation, _ := provisioned.IntentOf(claim)
+	if provisioned.IsUncalledCopy(claim, operation) {
+		return nil
+	}
 	if err := r.refusals.check(claim, operation, object); err != nil {
 		return err
 	}

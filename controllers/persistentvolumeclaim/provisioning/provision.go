@@ -18,7 +18,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/attributes"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -167,7 +166,7 @@ func (r *Provisioner) provisionFrom(
 // record records which snapshot is restored, and where the backend may make the volume. A record of places
 // from before this operation began is void.
 func (r *Provisioner) record(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend, request *backend.Request, began bool) error {
-	if err := datasource.EnsureRecorded(ctx, r.client, claim, *request); err != nil {
+	if err := r.sources.EnsureRecorded(ctx, claim, *request); err != nil {
 		return err
 	}
 	if !began && step.FillPlacement(request, claim) {

@@ -21,8 +21,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
-// RequestFrom returns a claim's request to a backend, without a node. Of a restore that was begun it has
-// the recorded snapshot. Of another, and of a clone, it has no details of the source.
+// RequestFrom returns a claim's request to a backend, without a node. Of a copy that was begun it has the
+// recorded source. Of another it has no details of the source.
 func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 	request := backend.Request{
 		ID:          provisioned.VolumeID(claim),
@@ -33,9 +33,7 @@ func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
 		AccessModes: claim.Spec.AccessModes,
 	}
-	if provisioned.DataSource(claim) != nil {
-		request.Source = &backend.Source{Snapshot: provisioned.SnapshotOf(claim)}
-	}
+	request.Source = provisioned.SourceOf(claim)
 	return request
 }
 

@@ -130,7 +130,9 @@ func (n *numbered) Delete(ctx context.Context, id string) error {
 
 func (n *numbered) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
 	request.ID = n.real(request.ID)
-	return backend.Expand(ctx, n.Backend, request)
+	grown, err := backend.Expand(ctx, n.Backend, request)
+	grown.Advisory = n.advisory
+	return grown, err
 }
 
 // removeAll removes what a test left.

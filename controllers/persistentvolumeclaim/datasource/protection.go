@@ -1,0 +1,112 @@
+package datasource
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// CloningProtection is external-provisioner's finalizer of a claim whose volume is copied. It stays until
+// the claim is deleted, and no copy is being made.
+const CloningProtection = "provisioner.storage.kubernetes.io/cloning-protection"
+
+// ensureProtected keeps the claim whose volume is copied, from before the first call: a driver finds a copy
+// by its source alone. The API server refuses it for a claim that is being deleted.
+func (f *Finder) ensureProtected(ctx context.Context, source backend.Source) error {
+	key := client.ObjectKey{Namespace: source.Claim.Namespace, Name: source.Claim.Name}
+	copied := &corev1.PersistentVolumeClaim{}
+	if err := f.client.Get(ctx, key, copied); err != nil {
+		return wrap.Error(err, "reading claim %s, which is to be copied", key)
+	}
+	if copied.UID != source.Claim.UID {
+		return backend.Unavailable.Errorf("claim %s, which is to be copied, was created again: it is read again", key)
+	}
+	before := copied.DeepCopy()
+	if !controllerutil.AddFinalizer(copied, CloningProtection) {
+		return nil
+	}
+	return wrap.Error(f.client.Patch(ctx, copied, patch.Fenced(before)), "keeping claim %s while it is copied", key)
+}
+
+// Release lets a deleted claim go that was copied, once no copy is being made. The finalizer may be of
+// external-provisioner, from before Stowage took over its driver.
+func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+	claim := scope.Claim
+	if !controllerutil.ContainsFinalizer(claim, CloningProtection) {
+		return nil, nil
+	}
+	if served, err := f.isServed(ctx, claim); !served || err != nil {
+		return nil, err
+	}
+	copies := &corev1.PersistentVolumeClaimList{}
+	if err := f.live.List(ctx, copies, client.InNamespace(claim.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the copies of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	for i := range copies.Items {
+		if copy := &copies.Items[i]; f.isBeingMade(ctx, copy, claim.Name) {
+			return &step.Wait{Phase: claim.Status.Phase, Event: event.ClaimInUse, Message: fmt.Sprintf("the claim is kept while its volume is copied for claim %s", copy.Name), After: wake.WithoutAnswer}, nil
+		}
+	}
+	before := claim.DeepCopy()
+	controllerutil.RemoveFinalizer(claim, CloningProtection)
+	err := f.client.Patch(ctx, claim, patch.Fenced(before))
+	return nil, wrap.Error(client.IgnoreNotFound(err), "letting claim %s/%s go, which was copied", claim.Namespace, claim.Name)
+}
+
+// isServed reports whether the driver of a claim's volume is served. One that isn't known is no other
+// program's, either.
+func (f *Finder) isServed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	pv := &corev1.PersistentVolume{}
+	err := f.client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv)
+	switch driver := provisionerOf(claim); {
+	case err == nil:
+		return f.drivers.ServesVolume(ctx, pv)
+	case client.IgnoreNotFound(err) != nil:
+		return false, fmt.Errorf("reading volume %s: %w", claim.Spec.VolumeName, err)
+	case driver == "":
+		return true, nil
+	default:
+		return f.drivers.Serves(ctx, driver)
+	}
+}
+
+// isBeingMade reports whether a claim's volume may just be made as a copy of another claim's. Of drivers
+// that aren't served, only the phase is known.
+func (f *Finder) isBeingMade(ctx context.Context, copy *corev1.PersistentVolumeClaim, of string) bool {
+	source := provisioned.DataSource(copy)
+	if source == nil || source.Kind != provisioned.ClaimKind || source.Name != of || copy.Status.Phase != corev1.ClaimPending {
+		return false
+	}
+	served, err := f.drivers.Serves(ctx, provisionerOf(copy))
+	return err != nil || !served || provisioned.HasIntent(copy)
+}
+
+// provisionerOf returns the driver that makes, or made, a claim's volume; "" if none was asked yet.
+func provisionerOf(claim *corev1.PersistentVolumeClaim) string {
+	if name := claim.Annotations[volume.AnnStorageProvisioner]; name != "" {
+		return name
+	}
+	return claim.Annotations[volume.AnnBetaStorageProvisioner]
+}
+
+// ClaimCopied wakes the claim that another one is a copy of.
+func (*Finder) ClaimCopied(_ context.Context, copy client.Object) []reconcile.Request {
+	source := provisioned.DataSource(copy.(*corev1.PersistentVolumeClaim))
+	if source == nil || source.Kind != provisioned.ClaimKind {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: copy.GetNamespace(), Name: source.Name}}}
+}
