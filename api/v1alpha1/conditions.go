@@ -61,10 +61,10 @@ const AttemptCondition = "stowage.dev/Attempt"
 // the status, which users can't write. Absent: the driver knows no places.
 const PlacementCondition = "stowage.dev/Placement"
 
-// RestoreCondition of a claim records the handle of the snapshot that its volume is restored from, from
-// before the first call until a volume object has the answer: a repeat restores the same snapshot,
-// whatever has its name by then. It is in the status, which users can't write: they could name another
-// tenant's snapshot. Absent: no call to restore was made.
+// RestoreCondition of a claim records the handle of the snapshot, or of the volume, that its volume is made
+// from. It is there from before the first call until a volume object has the answer: a repeat has the same
+// source, whatever has its name by then. It is in the status, which users can't write: they could name
+// another tenant's snapshot. Absent: no call to restore or copy was made.
 const RestoreCondition = "stowage.dev/Restore"
 
 // Reasons of conditions. All conditions share the reason of one kind of error.

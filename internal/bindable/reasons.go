@@ -44,7 +44,7 @@ const (
 	ReasonUndone = "Undone"
 	// ReasonPlaced: the CSI driver may make the volume in the places of the message.
 	ReasonPlaced = "Placed"
-	// ReasonRestoring: the volume is restored from the snapshot with the handle in the message.
+	// ReasonRestoring: the volume is made from the snapshot, or the volume, with the handle in the message.
 	ReasonRestoring = "Restoring"
 	// ReasonResizing: the backend grows the volume.
 	ReasonResizing = "Resizing"

@@ -57,7 +57,9 @@ func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, er
 	}
 	for i := range copies.Items {
 		if copy := &copies.Items[i]; f.isBeingMade(ctx, copy, claim.Name) {
-			return &step.Wait{Phase: claim.Status.Phase, Event: event.ClaimInUse, Message: fmt.Sprintf("the claim is kept while its volume is copied for claim %s", copy.Name), After: wake.WithoutAnswer}, nil
+			return &step.Wait{
+				Event: event.ClaimInUse, Message: fmt.Sprintf("the claim is kept while its volume is copied for claim %s", copy.Name), After: wake.WithoutAnswer,
+			}, nil
 		}
 	}
 	before := claim.DeepCopy()
