@@ -2,8 +2,13 @@ package nodemanager_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	. "github.com/onsi/ginkgo/v2"
@@ -70,6 +75,36 @@ var _ = Describe("A volume of another project's driver", func() {
 		node := &corev1.Node{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
 		Expect(node.Labels).To(HaveKeyWithValue("example.com/zone", "a"))
+	})
+
+	//proves:csi/foreign
+	It("is laid out and recorded as by a kubelet", func(ctx SpecContext) {
+		other.object(ctx, nil)
+		w.startAgent()
+		other.start()
+		pod, claim := podWithClaim(ctx, "data", nil)
+		device, block := podWithClaim(ctx, "device", func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) })
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Eventually(volumesReady(ctx, device)).Should(HavePrefix("True"))
+		plugins := filepath.Join(w.root, "plugins", "kubernetes.io", "csi")
+		of := func(claim *corev1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
+		recordOf := func(handle, name string) map[string]string {
+			return map[string]string{
+				"driverName": other.name, "volumeHandle": handle, "specVolID": name, "volumeLifecycleMode": "Persistent", "nodeName": w.node,
+				"attachmentID": volume.AttachmentName(other.name, handle, w.node),
+			}
+		}
+
+		inPod := filepath.Join(w.root, "pods", string(pod.UID), "volumes", "kubernetes.io~csi", of(claim))
+		Expect(recordAt(filepath.Join(inPod, "vol_data.json"))).To(Equal(recordOf("vol-data", of(claim))))
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte("vol-data")))
+		Expect(recordAt(filepath.Join(plugins, other.name, sum, "vol_data.json"))).To(HaveKeyWithValue("volumeHandle", "vol-data"))
+		Expect(w.mounts()).To(ContainElements(HaveField("Path", filepath.Join(inPod, "mount")), HaveField("Path", filepath.Join(plugins, other.name, sum, "globalmount"))))
+
+		link := filepath.Join(w.root, "pods", string(device.UID), "volumeDevices", "kubernetes.io~csi", of(block))
+		Expect(os.Readlink(link)).To(Equal(filepath.Join(plugins, "volumeDevices", "publish", of(block), string(device.UID))))
+		Expect(recordAt(filepath.Join(plugins, "volumeDevices", of(block), "data", "vol_data.json"))).To(And(
+			HaveKeyWithValue("volumeHandle", "vol-device"), HaveKeyWithValue("driverName", other.name), HaveKeyWithValue("specVolID", of(block))))
 	})
 
 	//proves:csi/foreign-away
@@ -219,3 +254,14 @@ var _ = Describe("A volume of another project's driver", func() {
 		Eventually(isGone(ctx, hangs)).Should(BeTrue())
 	})
 })
+
+// recordAt is what a record has for a kubelet: all but the agent's own keys.
+func recordAt(path string) map[string]string {
+	GinkgoHelper()
+	content, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	record := map[string]string{}
+	Expect(json.Unmarshal(content, &record)).To(Succeed())
+	maps.DeleteFunc(record, func(key, _ string) bool { return strings.HasPrefix(key, "stowage.dev/") })
+	return record
+}

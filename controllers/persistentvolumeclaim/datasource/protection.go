@@ -56,9 +56,9 @@ func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, er
 		return nil, fmt.Errorf("listing the copies of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	for i := range copies.Items {
-		if copy := &copies.Items[i]; f.isBeingMade(ctx, copy, claim.Name) {
+		if clone := &copies.Items[i]; f.isBeingMade(ctx, clone, claim.Name) {
 			return &step.Wait{
-				Event: event.ClaimInUse, Message: fmt.Sprintf("the claim is kept while its volume is copied for claim %s", copy.Name), After: wake.WithoutAnswer,
+				Event: event.ClaimInUse, Message: fmt.Sprintf("the claim is kept while its volume is copied for claim %s", clone.Name), After: wake.WithoutAnswer,
 			}, nil
 		}
 	}
@@ -87,13 +87,13 @@ func (f *Finder) isServed(ctx context.Context, claim *corev1.PersistentVolumeCla
 
 // isBeingMade reports whether a claim's volume may just be made as a copy of another claim's. Of drivers
 // that aren't served, only the phase is known.
-func (f *Finder) isBeingMade(ctx context.Context, copy *corev1.PersistentVolumeClaim, of string) bool {
-	source := provisioned.DataSource(copy)
-	if source == nil || source.Kind != provisioned.ClaimKind || source.Name != of || copy.Status.Phase != corev1.ClaimPending {
+func (f *Finder) isBeingMade(ctx context.Context, clone *corev1.PersistentVolumeClaim, of string) bool {
+	source := provisioned.DataSource(clone)
+	if source == nil || source.Kind != provisioned.ClaimKind || source.Name != of || clone.Status.Phase != corev1.ClaimPending {
 		return false
 	}
-	served, err := f.drivers.Serves(ctx, provisionerOf(copy))
-	return err != nil || !served || provisioned.HasIntent(copy)
+	served, err := f.drivers.Serves(ctx, provisionerOf(clone))
+	return err != nil || !served || provisioned.HasIntent(clone)
 }
 
 // provisionerOf returns the driver that makes, or made, a claim's volume; "" if none was asked yet.
@@ -105,10 +105,10 @@ func provisionerOf(claim *corev1.PersistentVolumeClaim) string {
 }
 
 // ClaimCopied wakes the claim that another one is a copy of.
-func (*Finder) ClaimCopied(_ context.Context, copy client.Object) []reconcile.Request {
-	source := provisioned.DataSource(copy.(*corev1.PersistentVolumeClaim))
+func (*Finder) ClaimCopied(_ context.Context, clone client.Object) []reconcile.Request {
+	source := provisioned.DataSource(clone.(*corev1.PersistentVolumeClaim))
 	if source == nil || source.Kind != provisioned.ClaimKind {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: copy.GetNamespace(), Name: source.Name}}}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: clone.GetNamespace(), Name: source.Name}}}
 }

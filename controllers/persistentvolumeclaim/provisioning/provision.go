@@ -271,9 +271,18 @@ func (r *Provisioner) resume(
 		return waiting, err
 	}
 	operation, err := provisioned.IntentOf(claim)
-	switch {
-	case err != nil || operation.Backend == "":
+	if err != nil || operation.Backend == "" {
 		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
+	}
+	return r.resumeOperation(ctx, scope, object, request, operation)
+}
+
+// resumeOperation goes on with a pending operation, unless that is undone first.
+func (r *Provisioner) resumeOperation(
+	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, operation provisioned.Intent,
+) (*step.Wait, error) {
+	claim := scope.Claim
+	switch {
 	case operation.Leaving != "":
 		return r.leaveNode(ctx, claim, operation)
 	case step.IsPlacedElsewhere(claim, scope.Request.Node), operation.Undoing || operation.Backend != object.Name || operation.Class != nil && *operation.Class != classOf(scope.Class),

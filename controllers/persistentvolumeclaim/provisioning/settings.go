@@ -3,7 +3,9 @@ package provisioning
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/lru"
@@ -19,10 +21,12 @@ func settingsOf(object *stowagev1alpha1.StorageBackend) string {
 	if object.Spec.CSI == nil {
 		return ""
 	}
-	// Texts can always be written, and the keys of a map are written in order.
-	text, _ := json.Marshal([]any{object.Spec.CSI.Parameters, object.Spec.CSI.FSType})
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
+	sum := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(object.Spec.CSI.Parameters)) {
+		fmt.Fprintf(sum, "%q=%q,", key, object.Spec.CSI.Parameters[key])
+	}
+	fmt.Fprintf(sum, "%q", object.Spec.CSI.FSType)
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // refusals are the calls that CSI drivers refused for good, by the ids of their volumes: with the settings

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -52,7 +52,7 @@ func (s *testbed) keepContract(ctx context.Context, t *testing.T, of Subject) {
 	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
 		tests++
 		one := &numbered{Backend: opened, number: fmt.Sprintf("%s-%d", of.Backend, tests), advisory: served.Backend.Capabilities().Advisory}
-		t.Cleanup(func() { one.removeAll(t) })
+		t.Cleanup(func() { one.removeAll(context.WithoutCancel(ctx), t) })
 		return one, func(id string) bool { return served.holds(t, one.real(id)) }
 	})
 }
@@ -136,18 +136,11 @@ func (n *numbered) Expand(ctx context.Context, request backend.ExpandRequest) (b
 }
 
 // removeAll removes what a test left.
-func (n *numbered) removeAll(t *testing.T) {
+func (n *numbered) removeAll(ctx context.Context, t *testing.T) {
 	t.Helper()
+	gomega := NewWithT(t)
 	for id := range n.made {
-		for deadline := time.Now().Add(callTime); ; time.Sleep(pause) {
-			err := n.Backend.Delete(context.Background(), id)
-			if err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("removing %s: %v", id, err)
-			}
-		}
+		gomega.Eventually(n.Backend.Delete).WithArguments(ctx, id).WithTimeout(callTime).WithPolling(pause).Should(Succeed())
 	}
 }
 
