@@ -81,14 +81,27 @@ func (r *refusing) serve() string {
 	if r == nil {
 		return path
 	}
-	listener, err := (&net.ListenConfig{}).Listen(GinkgoT().Context(), "unix", path)
+	Expect(serveDriver(path, r)).NotTo(BeNil())
+	return path
+}
+
+// plugin is a driver's Controller.
+type plugin interface {
+	csispec.IdentityServer
+	csispec.ControllerServer
+}
+
+// serveDriver serves a driver at a socket until the spec ends, or it is stopped.
+func serveDriver(path string, of plugin) *grpc.Server {
+	GinkgoHelper()
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
 	Expect(err).NotTo(HaveOccurred())
 	server := grpc.NewServer()
-	csispec.RegisterIdentityServer(server, r)
-	csispec.RegisterControllerServer(server, r)
+	csispec.RegisterIdentityServer(server, of)
+	csispec.RegisterControllerServer(server, of)
 	go func() { _ = server.Serve(listener) }()
 	DeferCleanup(server.Stop)
-	return path
+	return server
 }
 
 func (r *refusing) GetPluginInfo(context.Context, *csispec.GetPluginInfoRequest) (*csispec.GetPluginInfoResponse, error) {
