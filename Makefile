@@ -208,7 +208,7 @@ e2e-node: controlplane bin/ginkgo ## All tests of the node side, in a User Mode 
 	@STOWAGE_E2E_TARGET=e2e-node exec bin/test/e2e/guest.test run $(SELECTED)
 
 .PHONY: e2e-attach
-e2e-attach: build controlplane bin/ginkgo ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. SPECS and LABELS narrow it. Needs root; installs Debian packages.
+e2e-attach: build controlplane bin/gce-pd-csi-driver bin/ginkgo ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. SPECS and LABELS narrow it. Needs root; installs Debian packages.
 	@hack/need.sh guests
 	@$(BUILD_SUITE) ./test/e2e/attach
 	@exec bin/test/e2e/attach.test run $(SELECTED)

@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
+	"github.com/stowage-dev/stowage/test/harness/googlenode"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
@@ -31,7 +32,9 @@ func TestMain(m *testing.M) {
 func TestAttach(t *testing.T) { guest.RunSpecs(t, "Attach") }
 
 // services are what each node serves.
-func services() ([]any, error) { return []any{Devices{}}, nil }
+func services() ([]any, error) {
+	return []any{Devices{}, &googlenode.GoogleNode{}, &GoogleDriver{}}, nil
+}
 
 // shared is the testbed of all specs.
 var shared = &testbed{}
@@ -83,5 +86,6 @@ var _ = Describe("A cloud's disk", Ordered, Label("attach", "volumes"), func() {
 	It("arrives though the cloud refuses, fails and forgets to answer", checks(cloudFails))
 	It("leaves a node that died, and the node comes back without it", Label("node", "slow"), checks(died, returned))
 	It("leaves a node whose machine was stopped", Label("node"), checks(stopped))
+	It("of Google's own CSI driver is mounted by the agent's calls to that driver", Label("csi"), checks(googles))
 	It("is left nowhere, and never had two writers", checks(left))
 })

@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
+	"github.com/stowage-dev/stowage/test/harness/googlenode"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/kube"
 	"github.com/stowage-dev/stowage/test/harness/kubenode"
@@ -25,6 +26,7 @@ const (
 	googleOverlay = "csi-driver"
 	// googleNamespace is that of the driver's DaemonSet.
 	googleNamespace = "gce-pd-csi-driver"
+	googleDriver    = googlenode.Driver
 )
 
 // hasGoogleDriver reports whether there is the driver's image, which CSI=yes builds, and the
@@ -118,7 +120,7 @@ func (n *namespace) uninstallDriver() {
 }
 
 func (n *namespace) callGoogleNode(node *kubenode.Node, method string) error {
-	return node.Host.Call(n.ctx, "GoogleNode."+method, node.Name, &guest.Nothing{})
+	return node.Host.Call(n.ctx, "GoogleNode."+method, googlenode.Place{Name: node.Name, Project: kube.Project, Zone: kube.Zone, Folder: kubeletDir}, &guest.Nothing{})
 }
 
 func (n *namespace) googleBackend() client.Object {

@@ -16,6 +16,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
+	"github.com/stowage-dev/stowage/test/harness/googlenode"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/kube"
 	"github.com/stowage-dev/stowage/test/harness/kubenode"
@@ -64,7 +65,7 @@ func overlay() string { return cmp.Or(os.Getenv("STOWAGE_E2E_OVERLAY"), kube.Bes
 
 // services are what each node serves.
 func services() ([]any, error) {
-	return []any{&kubenode.Kubernetes{}, Disks{}, &Mounts{}, Signals{}, &GoogleNode{}}, nil
+	return []any{&kubenode.Kubernetes{}, Disks{}, &Mounts{}, Signals{}, &googlenode.GoogleNode{}}, nil
 }
 
 // The first process brings the cluster up, and keeps it; it also runs the serial specs, which
