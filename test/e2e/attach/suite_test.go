@@ -86,6 +86,7 @@ var _ = Describe("A cloud's disk", Ordered, Label("attach", "volumes"), func() {
 	It("arrives though the cloud refuses, fails and forgets to answer", checks(cloudFails))
 	It("leaves a node that died, and the node comes back without it", Label("node", "slow"), checks(died, returned))
 	It("leaves a node whose machine was stopped", Label("node"), checks(stopped))
+	//proves:csi/foreign csi/foreign-attached csi/foreign-Block csi/foreign-expansion
 	It("of Google's own CSI driver is mounted by the agent's calls to that driver", Label("csi"), checks(googles))
 	It("is left nowhere, and never had two writers", checks(left))
 })
