@@ -66,7 +66,7 @@ var _ = Describe("A CSI driver behind a socket that", func() {
 				Expect(driver.wrong).To(BeEmpty(), "all went wrong that was to")
 			})
 
-			It(name+when+", leaves nothing of a claim that is deleted meanwhile", func() {
+			It(name+when+", leaves nothing of a claim that is deleted at once", func() {
 				driver := newHostile()
 				w, claim := worldOf(driver)
 				driver.fails("CreateVolume", after, fault)
@@ -145,7 +145,7 @@ func (*hostile) registry() *backend.Registry {
 func (h *hostile) serve() string {
 	GinkgoHelper()
 	h.path = (*refusing)(nil).serve()
-	h.server = serveDriver(h.path, h)
+	h.server = serveDriver(context.Background(), h.path, h)
 	return h.path
 }
 
@@ -154,7 +154,7 @@ func (h *hostile) restart(ctx context.Context) error {
 	go func() {
 		defer GinkgoRecover()
 		h.server.Stop()
-		h.server = serveDriver(h.path, h)
+		h.server = serveDriver(context.WithoutCancel(ctx), h.path, h)
 	}()
 	<-ctx.Done()
 	return ctx.Err()

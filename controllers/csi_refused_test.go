@@ -81,7 +81,7 @@ func (r *refusing) serve() string {
 	if r == nil {
 		return path
 	}
-	Expect(serveDriver(path, r)).NotTo(BeNil())
+	Expect(serveDriver(context.Background(), path, r)).NotTo(BeNil())
 	return path
 }
 
@@ -92,9 +92,9 @@ type plugin interface {
 }
 
 // serveDriver serves a driver at a socket until the spec ends, or it is stopped.
-func serveDriver(path string, of plugin) *grpc.Server {
+func serveDriver(ctx context.Context, path string, of plugin) *grpc.Server {
 	GinkgoHelper()
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	Expect(err).NotTo(HaveOccurred())
 	server := grpc.NewServer()
 	csispec.RegisterIdentityServer(server, of)

@@ -17,8 +17,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
-const withoutDataSource = "create the claim without dataSource"
-
 // copies finds the volumes of other claims. Reads are of the cache.
 type copies struct{ client client.Reader }
 

@@ -35,7 +35,3 @@ func (f *Finder) EnsureRecorded(ctx context.Context, claim *corev1.PersistentVol
 	})
 	return wrap.Error(err, "recording what claim %s/%s is a copy of", claim.Namespace, claim.Name)
 }
-
-func recordOf(claim *corev1.PersistentVolumeClaim, source backend.Source) provisioned.Restore {
-	return provisioned.Restore{Attempt: provisioned.AttemptOf(claim), Snapshot: source.Snapshot, Volume: source.ID, Claim: source.Claim.UID}
-}

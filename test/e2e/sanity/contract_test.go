@@ -53,7 +53,7 @@ func (s *testbed) keepContract(ctx context.Context, t *testing.T, of Subject) {
 		tests++
 		one := &numbered{Backend: opened, number: fmt.Sprintf("%s-%d", of.Backend, tests), advisory: served.Backend.Capabilities().Advisory}
 		t.Cleanup(func() { one.removeAll(context.WithoutCancel(ctx), t) })
-		return one, func(id string) bool { return served.holds(t, one.real(id)) }
+		return one, func(id string) bool { return served.holds(ctx, t, one.real(id)) }
 	})
 }
 
@@ -145,11 +145,11 @@ func (n *numbered) removeAll(ctx context.Context, t *testing.T) {
 }
 
 // holds reports whether the storage has a volume. A driver's own controller asks its backend.
-func (s *controller) holds(t *testing.T, id string) bool {
+func (s *controller) holds(ctx context.Context, t *testing.T, id string) bool {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held, err := s.held(context.Background())
+	held, err := s.held(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
