@@ -51,6 +51,30 @@ var _ = Describe("A CSI driver with the real sidecars", Label("sidecars"), func(
 		Expect(driver.volumes(ctx)).To(BeEmpty())
 	})
 
+	It("has claims copied by the sidecars and by Stowage, and the other lets their sources go", func(ctx SpecContext) {
+		driver := startDriver(ctx)
+		By("copying a claim with external-provisioner")
+		driver.startSidecars(ctx)
+		first := driver.use(ctx, "first")
+		firstCopy := driver.copyOf(ctx, first)
+
+		By("handing the driver over to Stowage, which copies another one")
+		driver.stopSidecars()
+		object := driver.handOver(ctx)
+		second := driver.use(ctx, "second")
+		secondCopy := driver.copyOf(ctx, second)
+		expectAlikeRequests("CreateVolume", firstCopy, secondCopy)
+
+		By("deleting the first with its copy, and then the second under the sidecars")
+		first.remove(ctx)
+		firstCopy.remove(ctx)
+		driver.handBack(ctx, object)
+		driver.startSidecars(ctx)
+		second.remove(ctx)
+		secondCopy.remove(ctx)
+		Expect(driver.volumes(ctx)).To(BeEmpty())
+	})
+
 	It("has one volume for a claim, whichever provisioner is killed before it records the volume", func(ctx SpecContext) {
 		driver := startDriver(ctx)
 		DeferCleanup(restartManager)

@@ -43,6 +43,19 @@ func (d *movableDriver) use(ctx context.Context, name string) *user {
 	return u
 }
 
+// copyOf makes a claim that is a copy of another one, which gets the finalizer of external-provisioner.
+func (d *movableDriver) copyOf(ctx context.Context, source *user) *user {
+	GinkgoHelper()
+	u := &user{driver: d, claim: Claim(ClaimNamed(source.claim.Name+"-copy"), InClass(movable), func(claim *corev1.PersistentVolumeClaim) {
+		claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: source.claim.Name}
+	})}
+	create(ctx, u.claim)
+	u.pv = eventuallyBound(ctx, u.claim)
+	Expect(users.Get(ctx, keyOf(source.claim), source.claim)).To(Succeed())
+	Expect(source.claim.Finalizers).To(ContainElement("provisioner.storage.kubernetes.io/cloning-protection"))
+	return u
+}
+
 // interrupt makes a claim, and ends its provisioner after the driver made the volume, and before anything
 // records it.
 func (d *movableDriver) interrupt(ctx context.Context, name string, end func()) *user {
