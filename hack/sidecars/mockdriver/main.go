@@ -1,6 +1,6 @@
 // Command csi-mock-driver serves the CSI driver of Kubernetes' own end-to-end tests, which holds its volumes in memory.
 // `make test-sidecars` and `make bench` start it: it is the only thing here that isn't the driver itself. It corrects one answer: for a
-// restored volume the driver names the place of the snapshot in its list, and not the snapshot's id.
+// volume that is restored or copied, the driver names the place of the source in its list, and not the source's id.
 package main
 
 import (
@@ -32,11 +32,14 @@ func main() {
 // mock is the driver with its answers corrected.
 type mock struct{ service.Service }
 
-// CreateVolume names the snapshot of the request as the source of a volume that has one.
+// CreateVolume names the source of the request as that of a volume that has one.
 func (m mock) CreateVolume(ctx context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	answer, err := m.Service.CreateVolume(ctx, request)
 	if made := answer.GetVolume().GetContentSource().GetSnapshot(); made != nil && request.GetVolumeContentSource().GetSnapshot() != nil {
 		made.SnapshotId = request.GetVolumeContentSource().GetSnapshot().GetSnapshotId()
+	}
+	if made := answer.GetVolume().GetContentSource().GetVolume(); made != nil && request.GetVolumeContentSource().GetVolume() != nil {
+		made.VolumeId = request.GetVolumeContentSource().GetVolume().GetVolumeId()
 	}
 	return answer, err
 }
