@@ -63,7 +63,7 @@ var _ = Describe("A CSI driver with the real sidecars", Label("sidecars"), func(
 		object := driver.handOver(ctx)
 		second := driver.use(ctx, "second")
 		secondCopy := driver.copyOf(ctx, second)
-		expectAlikeRequests("CreateVolume", firstCopy, secondCopy)
+		expectAlikeRequests("CreateVolume", firstCopy, secondCopy, "CreateVolume volumeContentSource.volume.volumeId")
 
 		By("deleting the first with its copy, and then the second under the sidecars")
 		first.remove(ctx)
