@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -63,7 +64,7 @@ var _ = Describe("A CSI driver behind a socket that", func() {
 
 				w.goOn(func() bool { return w.gone(Volume(provisioned.VolumeID(claim))) })
 				Expect(driver.holds()).To(BeEmpty())
-				Expect(driver.wrong).To(BeEmpty(), "all went wrong that was to")
+				Expect(driver.left()).To(BeEmpty(), "all went wrong that was to")
 			})
 
 			It(name+when+", leaves nothing of a claim that is deleted at once", func() {
@@ -153,6 +154,8 @@ func (h *hostile) serve() string {
 func (h *hostile) restart(ctx context.Context) error {
 	go func() {
 		defer GinkgoRecover()
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		h.server.Stop()
 		h.server = serveDriver(context.WithoutCancel(ctx), h.path, h)
 	}()
@@ -176,7 +179,14 @@ func (h *hostile) lies(lie func(*csispec.Volume)) {
 func (h *hostile) holds() map[string]*csispec.Volume {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.volumes
+	return maps.Clone(h.volumes)
+}
+
+// left is what hasn't gone wrong yet.
+func (h *hostile) left() map[string]wrong {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.wrong)
 }
 
 // do does the work of a call, or what goes wrong with it.

@@ -1,8 +1,11 @@
 package controllers
 
 import (
+	"errors"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -54,9 +57,21 @@ var _ = Describe("A claim whose CSI driver was called, and whose answer is lost,
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
+	It("waits though a call was refused before it reached the driver", func() {
+		w, claim := halfMadeByDriver()
+		w.storage.FailNext(backend.Invalid.Errorf("the certificate can't be read"))
+		_ = w.round()
+		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) { csi.FSType = "xfs" })
+
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(ContainSubstring("set them back until the claim is done"))
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
 	It("gets a volume with them once the driver has refused the call for good", func() {
 		w := newCSIWorld(reconciler.ClusterScope)
-		w.storage.FailNext(backend.Invalid.Errorf("there is no pool a"))
+		w.storage.FailNext(backend.Refused(backend.Invalid.Errorf("there is no pool a")))
 		claim := Claim(InClass("tiered"))
 		w.create(claim)
 		_ = w.round()
@@ -69,6 +84,31 @@ var _ = Describe("A claim whose CSI driver was called, and whose answer is lost,
 
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 		Expect(w.storage.Len()).To(Equal(1))
+	})
+})
+
+var _ = Describe("A claim that is a copy, by a CSI driver", func() {
+	It("whose call an earlier version made has no record, and isn't taken for one without a call", func() {
+		w := newCSIWorld(reconciler.ClusterScope)
+		source, claim := Claim(InClass("kept")), copyOf("data", InClass("kept"))
+		w.create(source)
+		w.settle()
+		w.create(claim)
+		w.storage.FailNext(errors.New("the answer is lost"))
+		_ = w.round()
+		withoutRecord(w, claim)
+		update(w, claim, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] = `{"backend":"` + csiDriver + `","attempt":1}`
+		})
+		removeByForce(w, source)
+		w.storage.FailNext(backend.Invalid.Errorf("the source is gone"))
+
+		_ = w.round()
+
+		operation, err := provisioned.IntentOf(w.read(claim))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(operation.Records).To(BeFalse())
+		Expect(provisioned.IsUncalledCopy(w.read(claim), operation)).To(BeFalse())
 	})
 })
 

@@ -1,11 +1,14 @@
 package controllers
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
@@ -114,17 +117,15 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeFalse())
 	})
 
-	DescribeTable("leaves a finalizer of external-provisioner",
-		func(copied bool, change func(*corev1.PersistentVolumeClaim)) {
+	DescribeTable("was copied by external-provisioner, and is deleted,",
+		func(goes bool, options ...func(*corev1.PersistentVolumeClaim)) {
 			w := newWorldIn(newMemory())
 			source := w.boundClaim()
 			update(w, source, func(claim *corev1.PersistentVolumeClaim) {
 				claim.Finalizers = append(claim.Finalizers, datasource.CloningProtection)
-				change(claim)
 			})
-			if copied {
-				pending := copyOf("data", InClass("other"))
-				pending.Annotations = map[string]string{volume.AnnStorageProvisioner: "other.example.com"}
+			if len(options) > 0 {
+				pending := copyOf("data", append(options, InClass("absent"))...)
 				pending.Status.Phase = corev1.ClaimPending
 				w.create(pending)
 				w.settle()
@@ -133,11 +134,32 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 
 			w.settle()
 
-			Expect(w.gone(source)).To(Equal(!copied))
+			Expect(w.gone(source)).To(Equal(goes))
 		},
-		Entry("on no claim that was copied", false, func(*corev1.PersistentVolumeClaim) {}),
-		Entry("on a claim that another driver may be copying", true, func(*corev1.PersistentVolumeClaim) {}),
+		Entry("goes without a copy", true),
+		Entry("stays while another driver may be copying it", false, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations = map[string]string{volume.AnnStorageProvisioner: "other.example.com"}
+		}),
+		Entry("goes though a claim is to be a copy that no driver was asked for", true, func(*corev1.PersistentVolumeClaim) {}),
 	)
+
+	It("isn't begun of a claim that is deleted just then", func() {
+		w := newWorldIn(newMemory())
+		source, claim := w.boundClaim(), copyOf("data")
+		update(w, source, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Finalizers = append(claim.Finalizers, datasource.CloningProtection, "example.com/kept")
+		})
+		w.create(claim)
+		shown := w.read(source)
+		w.delete(source)
+		w.views.claims.Client = showingClaim{w.views.claims.Client, shown}
+
+		_, err := w.claims.Reconcile(GinkgoT().Context(), wake.Request(claim))
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.condition(claim).Message).To(ContainSubstring("is deleted, or was created again"))
+		Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeFalse())
+	})
 
 	DescribeTable("is refused, with a reason, and nothing is made",
 		func(reason string, options ...func(*corev1.PersistentVolumeClaim)) {
@@ -215,4 +237,18 @@ func startingFrom(group, kind, name string) func(*corev1.PersistentVolumeClaim) 
 	return func(claim *corev1.PersistentVolumeClaim) {
 		claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To(group), Kind: kind, Name: name}
 	}
+}
+
+// showingClaim is a cache that shows a claim as it was.
+type showingClaim struct {
+	client.Client
+	claim *corev1.PersistentVolumeClaim
+}
+
+func (s showingClaim) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if claim, is := into.(*corev1.PersistentVolumeClaim); is && key == client.ObjectKeyFromObject(s.claim) {
+		s.claim.DeepCopyInto(claim)
+		return nil
+	}
+	return s.Client.Get(ctx, key, into, options...)
 }

@@ -63,6 +63,19 @@ func Unfinished(err error) bool {
 	return errors.Is(err, InProgress) || errors.Is(err, Queued)
 }
 
+// Refused marks an error of a call that the storage itself refused for good: of that request it has nothing.
+func Refused(err error) error { return refusal{err} }
+
+// IsRefusal reports whether an error was marked by Refused.
+func IsRefusal(err error) bool {
+	var of refusal
+	return errors.As(err, &of)
+}
+
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
 // PausedUntil is the end of a pause that the storage asked for, in an error of kind Unavailable. No
 // call was made, and none is made before that time. Zero for other errors.
 func PausedUntil(err error) time.Time {

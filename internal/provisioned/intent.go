@@ -30,6 +30,9 @@ type Intent struct {
 	// Settings identifies what a StorageBackend of kind csi adds to the call, which is only repeated
 	// with the same.
 	Settings string `json:"settings,omitempty"`
+	// Records means that what is copied is recorded before the call. An intent of an earlier version
+	// doesn't say so: without a record, its call may have been made all the same.
+	Records bool `json:"records,omitempty"`
 	// Undoing means that provisioning is being undone: the storage is removed, and Provision,
 	// which would create it again, is not repeated.
 	Undoing bool `json:"undoing,omitempty"`

@@ -49,9 +49,8 @@ func SourceOf(claim *corev1.PersistentVolumeClaim) *backend.Source {
 func (r Restore) Text() (text string, fits bool, err error) { return recordText(r) }
 
 // IsUncalledCopy reports whether a claim's volume is to be made from something, and no CSI driver was
-// called for the current attempt: the record comes before the call. Earlier versions recorded no volumes
-// that are copied, and no settings.
+// called for the current attempt: the record comes before the call. Earlier versions recorded snapshots alone.
 func IsUncalledCopy(claim *corev1.PersistentVolumeClaim, operation Intent) bool {
 	named := DataSource(claim)
-	return named != nil && SourceOf(claim).IsUnknown() && (IsSnapshot(named) || operation.Settings != "")
+	return named != nil && SourceOf(claim).IsUnknown() && (IsSnapshot(named) || operation.Records)
 }

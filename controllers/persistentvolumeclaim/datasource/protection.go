@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -28,11 +29,12 @@ const CloningProtection = "provisioner.storage.kubernetes.io/cloning-protection"
 func (f *Finder) ensureProtected(ctx context.Context, source backend.Source) error {
 	key := client.ObjectKey{Namespace: source.Claim.Namespace, Name: source.Claim.Name}
 	copied := &corev1.PersistentVolumeClaim{}
-	if err := f.client.Get(ctx, key, copied); err != nil {
-		return wrap.Error(err, "reading claim %s, which is to be copied", key)
+	// Live, after the claim says that it may be copied: Release writes nothing before it has looked for that.
+	if err := f.live.Get(ctx, key, copied); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading claim %s, which is to be copied: %w", key, err)
 	}
-	if copied.UID != source.Claim.UID {
-		return backend.Unavailable.Errorf("claim %s, which is to be copied, was created again: it is read again", key)
+	if copied.UID != source.Claim.UID || !copied.DeletionTimestamp.IsZero() {
+		return backend.Unavailable.Errorf("claim %s, which is to be copied, is deleted, or was created again: %s", key, withoutDataSource)
 	}
 	before := copied.DeepCopy()
 	if !controllerutil.AddFinalizer(copied, CloningProtection) {
@@ -51,8 +53,24 @@ func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, er
 	if served, err := f.isServed(ctx, claim); !served || err != nil {
 		return nil, err
 	}
+	// The cache only saves live reads: a live read has to confirm that no copy is being made.
+	ofClaim := client.MatchingFields{index.ClaimsBySource: index.SourceKey(provisioned.ClaimKind, claim.Name)}
+	if waiting, err := f.awaitCopies(ctx, f.client, claim, ofClaim); waiting != nil || err != nil {
+		return waiting, err
+	}
+	if waiting, err := f.awaitCopies(ctx, f.live, claim); waiting != nil || err != nil {
+		return waiting, err
+	}
+	before := claim.DeepCopy()
+	controllerutil.RemoveFinalizer(claim, CloningProtection)
+	err := f.client.Patch(ctx, claim, patch.Fenced(before))
+	return nil, wrap.Error(client.IgnoreNotFound(err), "letting claim %s/%s go, which was copied", claim.Namespace, claim.Name)
+}
+
+// awaitCopies waits for copies of a claim that are being made, as a reader shows them.
+func (f *Finder) awaitCopies(ctx context.Context, from client.Reader, claim *corev1.PersistentVolumeClaim, options ...client.ListOption) (*step.Wait, error) {
 	copies := &corev1.PersistentVolumeClaimList{}
-	if err := f.live.List(ctx, copies, client.InNamespace(claim.Namespace)); err != nil {
+	if err := from.List(ctx, copies, append(options, client.InNamespace(claim.Namespace))...); err != nil {
 		return nil, fmt.Errorf("listing the copies of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	for i := range copies.Items {
@@ -62,10 +80,7 @@ func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, er
 			}, nil
 		}
 	}
-	before := claim.DeepCopy()
-	controllerutil.RemoveFinalizer(claim, CloningProtection)
-	err := f.client.Patch(ctx, claim, patch.Fenced(before))
-	return nil, wrap.Error(client.IgnoreNotFound(err), "letting claim %s/%s go, which was copied", claim.Namespace, claim.Name)
+	return nil, nil
 }
 
 // isServed reports whether the driver of a claim's volume is served. One that isn't known is no other
@@ -92,8 +107,9 @@ func (f *Finder) isBeingMade(ctx context.Context, clone *corev1.PersistentVolume
 	if source == nil || source.Kind != provisioned.ClaimKind || source.Name != of || clone.Status.Phase != corev1.ClaimPending {
 		return false
 	}
-	served, err := f.drivers.Serves(ctx, provisionerOf(clone))
-	return err != nil || !served || provisioned.HasIntent(clone)
+	driver := provisionerOf(clone)
+	served, err := f.drivers.Serves(ctx, driver)
+	return provisioned.HasIntent(clone) || driver != "" && (err != nil || !served)
 }
 
 // provisionerOf returns the driver that makes, or made, a claim's volume; "" if none was asked yet.

@@ -58,7 +58,7 @@ func (r *Provisioner) ensureOperation(
 	}
 	if object.Spec.CSI != nil {
 		class := classOf(scope.Class)
-		operation.Class, operation.Settings = &class, settingsOf(object)
+		operation.Class, operation.Settings, operation.Records = &class, settingsOf(object), isRecorded(claim)
 	}
 	text, err := json.Marshal(operation)
 	if err != nil {
@@ -77,6 +77,12 @@ func (r *Provisioner) ensureOperation(
 		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return r.binder.ReportUnfit(ctx, scope, true)
+}
+
+// isRecorded reports whether this version began a claim's pending operation, or is about to.
+func isRecorded(claim *corev1.PersistentVolumeClaim) bool {
+	before, err := provisioned.IntentOf(claim)
+	return !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) || err == nil && before.Records
 }
 
 // SettleProvisioning ends a pending operation. If a PersistentVolume records the storage,

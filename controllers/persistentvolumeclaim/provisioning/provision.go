@@ -151,7 +151,9 @@ func (r *Provisioner) provisionFrom(
 	if waiting, err := r.awaitClassKept(ctx, scope, object, began); waiting != nil || err != nil {
 		return waiting, err
 	}
-	if err := r.record(ctx, scope.Claim, opened, &request, began); err != nil {
+	if err := r.record(ctx, scope.Claim, opened, &request, began); backend.KindOf(err) != "" {
+		return waitForBackend(err), nil
+	} else if err != nil {
 		return nil, err
 	}
 	r.refusals.begin(scope.Claim)

@@ -45,7 +45,7 @@ func (r refusals) begin(claim *corev1.PersistentVolumeClaim) {
 
 // end remembers an outcome that is final.
 func (r refusals) end(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend, outcome error) {
-	if backend.KindOf(outcome) == backend.Invalid {
+	if backend.IsRefusal(outcome) {
 		r.settings.Add(provisioned.VolumeID(claim), settingsOf(object))
 	}
 }
@@ -58,5 +58,5 @@ func (r refusals) check(claim *corev1.PersistentVolumeClaim, operation provision
 		return nil
 	}
 	return backend.Invalid.Errorf("spec.csi.parameters or spec.csi.fsType of StorageBackend %s were changed while a call to make this volume is unfinished, "+
-		"and a call with others may not find what it made: set them back until the claim is done, or the driver refuses it", object.Name)
+		"and a call with others may not find what it made: set them back until the claim is done, or the driver has refused the call; then they can change", object.Name)
 }

@@ -46,7 +46,11 @@ func (b *csiBackend) Provision(ctx context.Context, request backend.Request) (*b
 	}
 	answer, err := calling.Call(ctx, b.spec.driver, controller.CreateVolume, creation)
 	if err != nil {
-		return nil, b.spec.driver.ErrorOf("CreateVolume", err, missingSource)
+		refused := b.spec.driver.ErrorOf("CreateVolume", err, missingSource)
+		if saysThereIsNone(err, request) {
+			refused = backend.Refused(refused)
+		}
+		return nil, refused
 	}
 	if err := checkMade(creation, answer.GetVolume()); err != nil {
 		return nil, b.discard(ctx, controller, answer.GetVolume().GetVolumeId(), err)
@@ -111,7 +115,7 @@ func (b *csiBackend) discard(ctx context.Context, controller csispec.ControllerC
 	if err := b.remove(ctx, controller, handle); err != nil {
 		return backend.InProgress.Errorf("driver %s answers CreateVolume %w, and the volume is yet to be removed: %w", b.spec.Driver, unusable, err)
 	}
-	return backend.Invalid.Errorf("driver %s answers CreateVolume %w: the volume was removed", b.spec.Driver, unusable)
+	return backend.Refused(backend.Invalid.Errorf("driver %s answers CreateVolume %w: the volume was removed", b.spec.Driver, unusable))
 }
 
 // volume is what goes into the PersistentVolume.

@@ -240,6 +240,26 @@ func TestAnUndoOfACopyWithoutItsSourceSaysWhatToLookFor(t *testing.T) {
 	if !errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), request.ID) || len(did[*csispec.CreateVolumeRequest](w.driver)) > 0 {
 		t.Errorf("it has %v", err)
 	}
+	request.Source.ID = "a volume that is gone"
+	w.answersTo("CreateVolume", status.Error(codes.NotFound, "the source"))
+	if err := backend.Undo(t.Context(), w.Backend, request); !errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), request.ID) {
+		t.Errorf("with its name it has %v", err)
+	}
+}
+
+func TestOnlyAnAnswerOfCreateVolumeIsARefusal(t *testing.T) {
+	for code, is := range map[codes.Code]bool{codes.InvalidArgument: true, codes.OutOfRange: true, codes.Unimplemented: false, codes.AlreadyExists: false, codes.Unknown: false} {
+		w := newWorld(t)
+		w.answersTo("CreateVolume", status.Error(code, "no"))
+		if _, err := w.Provision(t.Context(), backendtest.Request("1")); err == nil || backend.IsRefusal(err) != is {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	w := newWorld(t)
+	w.driver.name = "other.example.com"
+	if _, err := w.Provision(t.Context(), backendtest.Request("1")); !errors.Is(err, backend.Invalid) || backend.IsRefusal(err) {
+		t.Errorf("of a driver that isn't asked: %v", err)
+	}
 }
 
 func TestAVolumeIsACopyOfAnother(t *testing.T) {

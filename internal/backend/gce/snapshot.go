@@ -41,30 +41,25 @@ func (b *gceBackend) CreateSnapshot(ctx context.Context, request backend.Snapsho
 }
 
 func (b *gceBackend) createSnapshot(ctx context.Context, c *cloud.Client, request backend.SnapshotRequest) (*backend.Snapshot, error) {
-	wanted, err := b.newSnapshot(request)
-	if err != nil {
-		return nil, err
-	}
-	found, err := c.Snapshot(ctx, request.ID)
-	if err != nil {
-		return nil, err
-	}
-	if found == nil {
-		if found, err = b.insertSnapshot(ctx, c, request, wanted); err != nil {
-			return nil, err
-		}
-	}
-	return b.resumeSnapshot(ctx, c, found, request)
-}
-
-// newSnapshot is the snapshot of a request.
-func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*compute.Snapshot, error) {
 	if err := request.Check(); err != nil {
 		return nil, err
 	}
 	if !validSnapshotID.MatchString(request.ID) {
 		return nil, backend.Invalid.Errorf("%q is no name that a snapshot can have in the cloud", request.ID)
 	}
+	// Before the class, which may have changed: what an earlier call made isn't forgotten.
+	found, err := c.Snapshot(ctx, request.ID)
+	if err == nil && found == nil {
+		found, err = b.insertSnapshot(ctx, c, request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.resumeSnapshot(ctx, c, found, request)
+}
+
+// newSnapshot is the snapshot of a request.
+func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*compute.Snapshot, error) {
 	wanted, err := snapshotclass.SnapshotOf(request.Parameters)
 	if err != nil {
 		return nil, err
@@ -79,7 +74,11 @@ func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*compute.Snap
 }
 
 // insertSnapshot makes the snapshot. A second call, also of another process, takes part in the first.
-func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, request backend.SnapshotRequest, wanted *compute.Snapshot) (*compute.Snapshot, error) {
+func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, request backend.SnapshotRequest) (*compute.Snapshot, error) {
+	wanted, err := b.newSnapshot(request)
+	if err != nil {
+		return nil, err
+	}
 	of, err := b.diskToKeep(ctx, c, request.Volume)
 	if err != nil {
 		return nil, err

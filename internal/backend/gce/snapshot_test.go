@@ -102,6 +102,17 @@ func TestASnapshotHasItsHandleBeforeItIsUploaded(t *testing.T) {
 	w.must(w.untilFinal(func() error { return w.snapshot(on) }))
 }
 
+func TestASnapshotThatWasBegunIsFoundWhateverItsClassSaysNow(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	withSnapshot(w, on)
+	request := ofA()
+	request.Parameters = map[string]string{"color": "blue"}
+	if made, err := on.CreateSnapshot(t.Context(), request); err != nil || made.Handle != handleOfA {
+		t.Errorf("it is %+v (%v)", made, err)
+	}
+}
+
 func TestForeignSnapshotsAreLeftAlone(t *testing.T) {
 	ours := func(w *world, cluster, name string) string {
 		other := w.openAs(w.newKind("another-cluster"), "cloud")

@@ -50,22 +50,24 @@ func newUsages() *usages { return &usages{statfs: unix.Statfs, of: map[string]*u
 func (u *usages) measure(mounts []ClaimMount) map[string]usage {
 	timeout := time.NewTimer(usageTimeout)
 	defer timeout.Stop()
-	for _, done := range u.begin(mounts) {
+	begun, running := u.begin(mounts)
+	for _, done := range running {
 		select {
 		case <-done:
 		case <-timeout.C:
-			return u.known(mounts)
+			return u.known(begun)
 		}
 	}
-	return u.known(mounts)
+	return u.known(begun)
 }
 
-// begin begins to measure each mount that isn't being measured, and is due.
-func (u *usages) begin(mounts []ClaimMount) []chan struct{} {
+// begin begins to measure each mount that isn't being measured, and is due. It returns the usages of the
+// mounts: another scrape may forget some before this one ends.
+func (u *usages) begin(mounts []ClaimMount) (begun map[string]*usage, running []chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
-	kept, running := map[string]*usage{}, make([]chan struct{}, 0, len(mounts))
+	begun, kept := map[string]*usage{}, map[string]*usage{}
 	for path, of := range u.of {
 		if of.running {
 			kept[path] = of
@@ -76,7 +78,7 @@ func (u *usages) begin(mounts []ClaimMount) []chan struct{} {
 		if of == nil {
 			of = &usage{}
 		}
-		kept[at.Path] = of
+		kept[at.Path], begun[at.Path] = of, of
 		if !of.running && (at.Measure == nil || now.Sub(of.called) >= driverInterval) {
 			of.called, of.running, of.done = now, true, make(chan struct{})
 			if of.silent.IsZero() {
@@ -89,7 +91,7 @@ func (u *usages) begin(mounts []ClaimMount) []chan struct{} {
 		}
 	}
 	u.of = kept
-	return running
+	return begun, running
 }
 
 // run measures one mount. It may never return.
@@ -132,12 +134,12 @@ func (u *usages) ask(at ClaimMount) (volumes.Usage, error) {
 	}, nil
 }
 
-func (u *usages) known(mounts []ClaimMount) map[string]usage {
+func (u *usages) known(begun map[string]*usage) map[string]usage {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	known := make(map[string]usage, len(mounts))
-	for _, at := range mounts {
-		known[at.Path] = *u.of[at.Path]
+	known := make(map[string]usage, len(begun))
+	for path, of := range begun {
+		known[path] = *of
 	}
 	return known
 }

@@ -80,6 +80,27 @@ func TestOnlyTheUsageOfAHangingFileSystemIsLeftOut(t *testing.T) {
 	}
 }
 
+func TestOneScrapeMayForgetWhatAnotherMeasures(t *testing.T) {
+	answer, asked := make(chan struct{}), make(chan struct{}, 1)
+	u := newUsagesOf(7)
+	answers := u.statfs
+	u.statfs = func(path string, into *unix.Statfs_t) error {
+		if path == "hangs" {
+			asked <- struct{}{}
+			<-answer
+		}
+		return answers(path, into)
+	}
+	first := make(chan map[string]usage)
+	go func() { first <- u.measure(mountsAt("unmounted", "hangs")) }()
+	<-asked
+	u.measure(mountsAt("hangs"))
+	close(answer)
+	if known := <-first; !known["unmounted"].isFresh() {
+		t.Errorf("the first has %v", known)
+	}
+}
+
 func TestAUsageIsServedForALimitedTime(t *testing.T) {
 	now := time.Now()
 	long := now.Add(-usageLifetime - time.Second)
