@@ -151,10 +151,8 @@ func (r *Provisioner) provisionFrom(
 	if waiting, err := r.awaitClassKept(ctx, scope, object, began); waiting != nil || err != nil {
 		return waiting, err
 	}
-	if err := r.record(ctx, scope.Claim, opened, &request, began); backend.KindOf(err) != "" {
-		return waitForBackend(err), nil
-	} else if err != nil {
-		return nil, err
+	if err := r.record(ctx, scope.Claim, opened, &request, began); err != nil {
+		return waitForRecord(err)
 	}
 	r.refusals.begin(scope.Claim)
 	made, err := opened.Provision(ctx, request)
@@ -163,6 +161,14 @@ func (r *Provisioner) provisionFrom(
 		return r.retryElsewhere(ctx, scope, err)
 	}
 	return r.ensureVolume(ctx, scope, r.newVolume(scope, object, request, made))
+}
+
+// waitForRecord waits for what keeps a record from being written. An error of the API server is retried.
+func waitForRecord(err error) (*step.Wait, error) {
+	if backend.KindOf(err) == "" {
+		return nil, err
+	}
+	return waitForBackend(err), nil
 }
 
 // record records which snapshot is restored, and where the backend may make the volume. A record of places

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
+	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
 )
 
 // missingSource: of CreateVolume, NotFound is about the source of a copy.
@@ -56,7 +56,7 @@ func (b *csiBackend) Undo(ctx context.Context, request backend.Request) error {
 		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
 	}
 	if request.Source != nil && request.Source.IsUnknown() {
-		return b.errByHand(request)
+		return wire.ErrByHand(b.spec.Driver, request.ID)
 	}
 	controller, can, err := b.driver(ctx)
 	if err != nil {
@@ -91,30 +91,11 @@ func (b *csiBackend) undoAt(ctx context.Context, controller csispec.ControllerCl
 		return b.remove(ctx, controller, handle)
 	}
 	switch {
-	case saysThereIsNone(err, request):
+	case wire.SaysThereIsNone(err, request.Source):
 		return nil
 	case status.Code(err) == codes.NotFound:
-		return b.errByHand(request)
+		return wire.ErrByHand(b.spec.Driver, request.ID)
 	default:
 		return b.spec.driver.ErrorOf("CreateVolume", err, nil)
 	}
-}
-
-// saysThereIsNone reports whether an answer of CreateVolume says that nothing was made of the request.
-// NotFound may be about the volume that is copied, which a driver may look for first.
-func saysThereIsNone(err error, request backend.Request) bool {
-	switch status.Code(err) {
-	case codes.InvalidArgument, codes.OutOfRange:
-		return true
-	case codes.NotFound:
-		return request.Source == nil || request.Source.ID == ""
-	default:
-		return false
-	}
-}
-
-// errByHand is the error for a copy that can't be found without its source.
-func (b *csiBackend) errByHand(request backend.Request) error {
-	return backend.Invalid.Errorf("the source of the copy is gone, and driver %s finds the copy by it alone: "+
-		"look there for a volume with the name %s, remove it, and then the claim's finalizer %s", b.spec.Driver, request.ID, stowagev1alpha1.ProvisioningFinalizer)
 }

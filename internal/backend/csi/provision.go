@@ -47,7 +47,7 @@ func (b *csiBackend) Provision(ctx context.Context, request backend.Request) (*b
 	answer, err := calling.Call(ctx, b.spec.driver, controller.CreateVolume, creation)
 	if err != nil {
 		refused := b.spec.driver.ErrorOf("CreateVolume", err, missingSource)
-		if saysThereIsNone(err, request) {
+		if wire.SaysThereIsNone(err, request.Source) {
 			refused = backend.Refused(refused)
 		}
 		return nil, refused
