@@ -11,7 +11,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/provisioned"
-	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
@@ -43,7 +42,6 @@ func copied(s *spec) {
 
 // restored: a disk with what another one had when its snapshot was made.
 func restored(s *spec) {
-	scenario.Step("the CRDs of snapshots are installed", func() error { return cluster.InstallSnapshots(s.ctx, s.stowage.Config) })
 	snapshot, content := s.snapshotOf(s.data)
 	scenario.Step("a snapshot is made of the disk", func() error { return s.stowage.Client.Create(s.ctx, content) })
 	scenario.Soon(s.ctx, "it is ready", func() error {

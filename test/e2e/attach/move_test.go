@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
@@ -14,6 +15,8 @@ import (
 // installed: a cluster whose nodes are instances of the cloud.
 func installed(s *spec) {
 	scenario.Step("etcd, kube-apiserver, the manager and an agent on each node start", s.startStowage)
+	// Long before a spec needs them: the manager looks for them each half a minute.
+	scenario.Step("the CRDs of snapshots are installed", func() error { return cluster.InstallSnapshots(s.ctx, s.stowage.Config) })
 	scenario.Step("two StorageBackends of the cloud are made", func() error {
 		return s.stowage.Create(s.ctx, backend(patientClass, "6m"), backend(hastyClass, hastyAfter.String()))
 	})
