@@ -69,13 +69,29 @@ var _ = Describe("A claim whose CSI driver was called, and whose answer is lost,
 		Expect(w.storage.Len()).To(Equal(1))
 	})
 
-	It("gets a volume with them once the driver has refused the call for good", func() {
-		w := newCSIWorld(reconciler.ClusterScope)
-		w.storage.FailNext(backend.Refused(backend.Invalid.Errorf("there is no pool a")))
-		claim := Claim(InClass("tiered"))
-		w.create(claim)
+	It("isn't deleted without the storage that its undo may have made with them", func() {
+		w, claim := refusedByDriver()
+		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) { csi.FSType = "xfs" })
+		w.delete(claim)
+		w.storage.FailNext(nil, errors.New("the answer is lost"))
 		_ = w.round()
-		Expect(w.condition(claim).Message).To(ContainSubstring("there is no pool a"))
+		Expect(w.storage.Len()).To(Equal(1))
+		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) { csi.FSType = "ext4" })
+
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(ContainSubstring("set them back until the claim is done"))
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) { csi.FSType = "xfs" })
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("gets a volume with them once the driver has refused the call for good", func() {
+		w, claim := refusedByDriver()
 		w.changeSettings(func(csi *stowagev1alpha1.CSIBackend) {
 			csi.Parameters = map[string]stowagev1alpha1.CSIParameter{"pool": "b"}
 		})
@@ -111,6 +127,17 @@ var _ = Describe("A claim that is a copy, by a CSI driver", func() {
 		Expect(provisioned.IsUncalledCopy(w.read(claim), operation)).To(BeFalse())
 	})
 })
+
+// refusedByDriver is a cluster with a claim whose driver has answered that it makes no such volume.
+func refusedByDriver() (*world, *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	w, claim := newCSIWorld(reconciler.ClusterScope), Claim(InClass("tiered"))
+	w.storage.FailNext(backend.Refused(backend.Invalid.Errorf("there is no pool a")))
+	w.create(claim)
+	_ = w.round()
+	Expect(w.condition(claim).Message).To(ContainSubstring("there is no pool a"))
+	return w, claim
+}
 
 func setBack(csi *stowagev1alpha1.CSIBackend) { *csi = *csiBackend().Spec.CSI }
 

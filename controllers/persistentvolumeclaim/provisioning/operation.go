@@ -303,11 +303,9 @@ func (r *Provisioner) undoByRepeat(ctx context.Context, claim *corev1.Persistent
 	if err := r.sources.Fill(ctx, claim, object, &request); err != nil {
 		return err
 	}
-	if !operation.Undoing {
-		operation.Undoing = true
-		if err := r.writeOperation(ctx, claim, operation); err != nil {
-			return err
-		}
+	operation.Undoing, operation.Settings = true, settingsOf(object)
+	if err := r.writeOperation(ctx, claim, operation); err != nil {
+		return err
 	}
 	return backend.Undo(ctx, opened, request)
 }
