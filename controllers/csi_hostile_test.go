@@ -7,21 +7,13 @@ import (
 	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
-	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/csi"
-	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -74,7 +66,7 @@ var _ = Describe("A CSI driver behind a socket that", func() {
 				w.create(claim)
 				_ = w.round()
 				w.restart()
-				w.served.Registry = driver.registry()
+				w.served.Registry = callingDrivers()
 				w.delete(claim)
 
 				w.goOn(func() bool { return w.gone(claim) })
@@ -87,11 +79,7 @@ var _ = Describe("A CSI driver behind a socket that", func() {
 // worldOf is a cluster with the driver, and a claim that isn't created yet.
 func worldOf(driver *hostile) (*world, *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	w := newWorld(reconciler.ClusterScope)
-	w.served.Registry = driver.registry()
-	object := csiBackend()
-	object.Spec.CSI.Endpoint, object.Spec.CSI.Timeout = "unix://"+driver.serve(), metav1.Duration{Duration: time.Second}
-	object.Spec.CSI.Secrets = stowagev1alpha1.CSISecrets{}
+	w, object := withSocket(driver.serve())
 	w.create(object)
 	w.settle()
 	return w, Claim(InClass("kept"))
@@ -132,14 +120,6 @@ func newHostile() *hostile {
 
 func answering(code codes.Code) func(*hostile, context.Context) error {
 	return func(*hostile, context.Context) error { return status.Error(code, "so it says") }
-}
-
-// registry has the kind that calls drivers.
-func (*hostile) registry() *backend.Registry {
-	GinkgoHelper()
-	calls, err := measured.New(prometheus.NewRegistry(), logr.Discard())
-	Expect(err).NotTo(HaveOccurred())
-	return backend.NewRegistry(csi.NewKind(withoutSecrets{}, calls))
 }
 
 // serve serves it until the spec ends, and returns the path of its socket.

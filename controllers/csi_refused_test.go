@@ -29,13 +29,8 @@ import (
 var _ = Describe("A StorageBackend of kind csi that can't be used", func() {
 	DescribeTable("says so, and so does a claim of its class, with",
 		func(change func(*stowagev1alpha1.CSIBackend), driver *refusing, says string) {
-			w := newWorld(reconciler.ClusterScope)
-			calls, err := measured.New(prometheus.NewRegistry(), logr.Discard())
-			Expect(err).NotTo(HaveOccurred())
-			w.served.Registry = backend.NewRegistry(csi.NewKind(withoutSecrets{}, calls))
-			object, claim := csiBackend(), Claim(InClass("kept"))
-			object.Spec.CSI.Endpoint, object.Spec.CSI.Timeout = "unix://"+driver.serve(), metav1.Duration{Duration: time.Second}
-			object.Spec.CSI.Secrets = stowagev1alpha1.CSISecrets{}
+			w, object := withSocket(driver.serve())
+			claim := Claim(InClass("kept"))
 			change(object.Spec.CSI)
 			w.create(object)
 			w.settle()
@@ -59,6 +54,25 @@ var _ = Describe("A StorageBackend of kind csi that can't be used", func() {
 		}, &refusing{name: csiDriver, can: csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME}, "there is no Secret absent"),
 	)
 })
+
+// withSocket is a cluster whose manager calls drivers, and the StorageBackend of one behind a socket, which isn't
+// created yet.
+func withSocket(path string) (*world, *stowagev1alpha1.StorageBackend) {
+	GinkgoHelper()
+	w, object := newWorld(reconciler.ClusterScope), csiBackend()
+	w.served.Registry = callingDrivers()
+	object.Spec.CSI.Endpoint, object.Spec.CSI.Timeout = "unix://"+path, metav1.Duration{Duration: time.Second}
+	object.Spec.CSI.Secrets = stowagev1alpha1.CSISecrets{}
+	return w, object
+}
+
+// callingDrivers has the kind that calls drivers.
+func callingDrivers() *backend.Registry {
+	GinkgoHelper()
+	calls, err := measured.New(prometheus.NewRegistry(), logr.Discard())
+	Expect(err).NotTo(HaveOccurred())
+	return backend.NewRegistry(csi.NewKind(withoutSecrets{}, calls))
+}
 
 // refusing is a driver with a name and at most one ability. It makes no volume.
 type refusing struct {

@@ -171,8 +171,8 @@ func waitForRecord(err error) (*step.Wait, error) {
 	return waitForBackend(err), nil
 }
 
-// record records which snapshot is restored, and where the backend may make the volume. A record of places
-// from before this operation began is void.
+// record records what is copied, and where the backend may make the volume. A record of places from before
+// this operation began is void.
 func (r *Provisioner) record(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend, request *backend.Request, began bool) error {
 	if err := r.sources.EnsureRecorded(ctx, claim, *request); err != nil {
 		return err

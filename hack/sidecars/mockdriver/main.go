@@ -1,6 +1,7 @@
 // Command csi-mock-driver serves the CSI driver of Kubernetes' own end-to-end tests, which holds its volumes in memory.
-// `make test-sidecars` and `make bench` start it: it is the only thing here that isn't the driver itself. It corrects one answer: for a
-// volume that is restored or copied, the driver names the place of the source in its list, and not the source's id.
+// `make test-sidecars` and `make bench` start it: it is the only thing here that isn't the driver itself. It corrects
+// one answer: for a volume that is restored or copied, the driver names the place of the source in its list, and not
+// the source's id.
 package main
 
 import (

@@ -13,8 +13,8 @@ import (
 )
 
 // zoneFor chooses the zone of a new disk: that of the disk that it copies, its pod's, or else one that the
-// class allows. It computes the last one from the id, so disks spread, and a repeat chooses the same zone even if other zones
-// were added or removed.
+// class allows. It computes the last one from the id, so disks spread, and a repeat chooses the same zone
+// even if other zones were added or removed.
 func (b *gceBackend) zoneFor(request backend.Request, from origin) (string, error) {
 	if from.disk != nil {
 		return b.zoneOfCopy(from.disk, request)

@@ -93,9 +93,6 @@ func (s *spec) googleFiles(node *guest.Node) GoogleFiles {
 }
 
 func (s *spec) callDriver(node *guest.Node, method string) error {
-	if method == "Kill" {
-		return node.Call(s.ctx, "GoogleDriver.Kill", guest.Nothing{}, &guest.Nothing{})
-	}
 	return node.Call(s.ctx, "GoogleDriver."+method, s.googleFiles(node), &guest.Nothing{})
 }
 

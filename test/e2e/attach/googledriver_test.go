@@ -102,4 +102,4 @@ func (g *GoogleDriver) Start(request GoogleFiles, _ *guest.Nothing) error {
 }
 
 // Kill ends it as a crash does.
-func (g *GoogleDriver) Kill(guest.Nothing, *guest.Nothing) error { return g.program.Kill() }
+func (g *GoogleDriver) Kill(GoogleFiles, *guest.Nothing) error { return g.program.Kill() }

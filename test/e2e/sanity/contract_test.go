@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +52,7 @@ func (s *testbed) keepContract(ctx context.Context, t *testing.T, of Subject) {
 	tests := 0
 	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
 		tests++
-		one := &numbered{Backend: opened, number: fmt.Sprintf("%s-%d", of.Backend, tests), advisory: served.Backend.Capabilities().Advisory}
+		one := &numbered{Backend: opened, number: fmt.Sprintf("%s-%d", of.Backend, tests), advisory: served.Backend.Capabilities().Advisory, made: map[string]bool{}}
 		t.Cleanup(func() { one.removeAll(context.WithoutCancel(ctx), t) })
 		return one, func(id string) bool { return served.holds(ctx, t, one.real(id)) }
 	})
@@ -116,9 +117,6 @@ func (n *numbered) Capabilities() backend.Capabilities {
 func (n *numbered) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
 	request.ID, request.Claim.UID = n.real(request.ID), types.UID(n.number+"-"+string(request.Claim.UID))
 	n.mu.Lock()
-	if n.made == nil {
-		n.made = map[string]bool{}
-	}
 	n.made[request.ID] = true
 	n.mu.Unlock()
 	return n.Backend.Provision(ctx, request)
@@ -153,10 +151,5 @@ func (s *controller) holds(ctx context.Context, t *testing.T, id string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range held {
-		if one == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(held, id)
 }

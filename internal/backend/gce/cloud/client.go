@@ -70,7 +70,7 @@ func (k *Clients) SignIn(ctx context.Context, at Target, with Key) (*Client, err
 	return &Client{Target: at, compute: known.Service, limits: k.Limits, history: k.history, poller: k.poller}, nil
 }
 
-// Polled is the number of zones in which calls wait for operations.
+// Polled is the number of zones in which calls wait for operations, and one more for those in none.
 func (k *Clients) Polled() int { return k.poller.Polled() }
 
 func (k *Clients) known(at transport.Login) (known session, found bool) {
