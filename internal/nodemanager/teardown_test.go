@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,9 +80,10 @@ func withTypes(types ...volumes.Plugin) func(*Options) {
 	return func(options *Options) { options.Volumes = types }
 }
 
-// clientWith is an API server, or a cache of one, that knows these pods.
+// clientWith is an API server, or a cache of one, that knows these pods. Each process that is killed makes one: it deduces types,
+// because the schema of all types takes longer to parse than everything else that such a process does.
 func clientWith(funcs interceptor.Funcs, pods ...*corev1.Pod) client.Client {
-	builder := fake.NewClientBuilder().WithInterceptorFuncs(funcs).
+	builder := fake.NewClientBuilder().WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithInterceptorFuncs(funcs).
 		WithIndex(&corev1.Pod{}, podclaims.UIDIndex, podclaims.UID).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }).
 		WithIndex(&corev1.Pod{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} })
