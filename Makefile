@@ -67,8 +67,9 @@ MAKEFLAGS   += --no-print-directory
 # Every program is static, so that guests can run it, and all are compiled with the same
 # libraries. Only the race detector needs cgo.
 export CGO_ENABLED := 0
-# Without paths in them, compiled packages serve every checkout.
-export GOFLAGS := $(GOFLAGS) -trimpath
+# Without paths in them, compiled packages serve every checkout. Without what debuggers need, linkers have less to read: a
+# sixth of their time. `go build ./cmd/manager` makes a program for a debugger.
+export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
 GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
