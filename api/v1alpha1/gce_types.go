@@ -60,6 +60,23 @@ type GCEBackend struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ProvisionedIOPS *int64 `json:"provisionedIOPS,omitempty"`
+	// encryptionKey is the key of Cloud KMS that encrypts new disks, such as
+	// projects/keys/locations/europe-west3/keyRings/disks/cryptoKeys/data.
+	// Default: a key of Google's. The Compute Engine service agent needs the role
+	// cloudkms.cryptoKeyEncrypterDecrypter. A copy of a disk must have the key of
+	// its source. A change holds for disks made after it.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/keyRings/[a-zA-Z0-9_-]+/cryptoKeys/[a-zA-Z0-9_-]+$')",message="encryptionKey must be a key of Cloud KMS without a version: projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
+	// +optional
+	EncryptionKey string `json:"encryptionKey,omitempty"`
+	// classParameters are the parameters that StorageClasses of this backend may
+	// have, by the names of Google's own CSI driver. In disks of such a class they
+	// come before what is said here; labels are added. Default: none. A change
+	// holds for claims that have no disk yet.
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=set
+	// +optional
+	ClassParameters []GCEClassParameter `json:"classParameters,omitempty"`
 	// existingDisks lets Stowage attach volumes of source gcePersistentDisk to
 	// nodes with agents that follow pods. Their disks exist already, in this
 	// project and these zones. Stowage attaches and detaches such a disk, and never
@@ -69,6 +86,25 @@ type GCEBackend struct {
 	// +optional
 	ExistingDisks bool `json:"existingDisks,omitempty"`
 }
+
+// GCEClassParameter is a parameter of a StorageClass.
+//
+// +kubebuilder:validation:Enum=type;labels;disk-encryption-kms-key;provisioned-iops-on-create;provisioned-throughput-on-create
+type GCEClassParameter string
+
+// Parameters of StorageClasses, by the names of Google's own CSI driver.
+const (
+	// GCETypeParameter is the type of disks.
+	GCETypeParameter GCEClassParameter = "type"
+	// GCELabelsParameter has labels of disks, such as team=shop,tier=gold.
+	GCELabelsParameter GCEClassParameter = "labels"
+	// GCEKeyParameter is the key of Cloud KMS that encrypts disks.
+	GCEKeyParameter GCEClassParameter = "disk-encryption-kms-key"
+	// GCEIOPSParameter is the provisioned IOPS of new disks.
+	GCEIOPSParameter GCEClassParameter = "provisioned-iops-on-create"
+	// GCEThroughputParameter is the provisioned throughput of new disks, in bytes per second.
+	GCEThroughputParameter GCEClassParameter = "provisioned-throughput-on-create"
+)
 
 // GCELabelValue is the value of a label of a disk: lower case letters, digits,
 // '-' and '_'.

@@ -212,17 +212,16 @@ func bindingModeOf(object *stowagev1alpha1.StorageBackend) storagev1.VolumeBindi
 	}
 }
 
-// release removes the finalizer of the classes of a CSI driver: no reconciler serves the driver any more, and no claim
-// has a pending operation. With the finalizer, a class could not be deleted after Stowage is uninstalled.
+// release removes the finalizer of the classes of a backend: no reconciler serves it any more, and no claim has a pending operation. With the finalizer, a class could not be deleted after Stowage is uninstalled.
 func (r classes) release(ctx context.Context, live client.Reader, object *stowagev1alpha1.StorageBackend) error {
 	classes := &storagev1.StorageClassList{}
 	if err := live.List(ctx, classes); err != nil {
-		return fmt.Errorf("listing the StorageClasses of driver %s: %w", object.Name, err)
+		return fmt.Errorf("listing the StorageClasses of StorageBackend %s: %w", object.Name, err)
 	}
 	for i := range classes.Items {
 		class := &classes.Items[i]
 		before := class.DeepCopy()
-		if object.Spec.CSI == nil || class.Provisioner != object.Spec.CSI.Driver || !controllerutil.RemoveFinalizer(class, stowagev1alpha1.ProvisioningFinalizer) {
+		if !names(class, object) || !controllerutil.RemoveFinalizer(class, stowagev1alpha1.ProvisioningFinalizer) {
 			continue
 		}
 		if err := r.client.Patch(ctx, class, patch.Fenced(before)); client.IgnoreNotFound(err) != nil {
@@ -230,4 +229,10 @@ func (r classes) release(ctx context.Context, live client.Reader, object *stowag
 		}
 	}
 	return nil
+}
+
+// names reports whether a class is one of a backend.
+func names(class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
+	return class.Provisioner == backend.DriverOf(object) &&
+		(object.Spec.CSI != nil || class.Parameters[stowagev1alpha1.BackendParameter] == object.Name)
 }

@@ -1,6 +1,6 @@
 // Package storageclass is the reconciler of StorageClasses that are being deleted. A class of a
-// CSI driver that Stowage stands in for has a finalizer from before the driver is called: only
-// with its parameters is an unfinished call undone. The reconciler removes the finalizer once no
+// CSI driver that Stowage stands in for has a finalizer from before the driver is called, and so has
+// a class with parameters for a cloud: only with them is an unfinished call undone. The reconciler removes the finalizer once no
 // claim has such a call pending.
 //
 // The reconciler of claims adds the finalizer. This one writes nothing else, and never deletes.

@@ -97,7 +97,7 @@ type Request struct {
 	Topologies []corev1.TopologySelectorTerm
 	// Placement is what Place chose before the first call with this id. Nil: there is no record of it.
 	Placement *Placement
-	// Parameters of the volume's class that only the storage understands (csi).
+	// Parameters of the volume's class that only the storage understands (csi and gce).
 	Parameters map[string]string
 	// Attributes are those of the claim's VolumeAttributesClass (csi and gce). Nil: it names none.
 	Attributes *Attributes

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -60,14 +61,17 @@ func TestParametersAreReadOrRefused(t *testing.T) {
 		"with a file system": {
 			map[string]string{"backend": "disks", "csi.storage.k8s.io/fstype": "xfs"}, backend.Parameters{Backend: "disks", FSType: "xfs"}, "",
 		},
+		"the storage's own": {
+			map[string]string{"backend": "disks", "type": "fast"}, backend.Parameters{Backend: "disks", Storage: map[string]string{"type": "fast"}}, "",
+		},
 		"no backend":      {nil, backend.Parameters{}, `parameter "backend" is missing`},
-		"unknown":         {map[string]string{"backend": "disks", "bakend": "x"}, backend.Parameters{}, `unknown parameter "bakend": there are "backend" and "csi.storage.k8s.io/fstype". Create the class again without it`},
+		"unknown":         {map[string]string{"backend": "disks", "bakend": "x"}, backend.Parameters{}, `unknown parameter "bakend": there are "backend", "csi.storage.k8s.io/fstype", "type" and "labels". Create the class again without it`},
 		"no object name":  {map[string]string{"backend": "../etc"}, backend.Parameters{}, "is no name of a StorageBackend"},
 		"misspelt in two": {map[string]string{"a": "", "b": ""}, backend.Parameters{}, `unknown parameter "a"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := backend.ParseParameters(test.parameters)
-			if got != test.want {
+			got, err := backend.ParseParameters(test.parameters, "type", "labels")
+			if test.problem == "" && !reflect.DeepEqual(got, test.want) {
 				t.Errorf("they are %+v", got)
 			}
 			if test.problem != "" && (!errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), test.problem)) {

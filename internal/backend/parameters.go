@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,29 +17,55 @@ type Parameters struct {
 	Backend string
 	// FSType is the file system of new volumes. Empty: the StorageBackend's.
 	FSType string
+	// Storage has the parameters that only the storage understands.
+	Storage map[string]string
 }
 
-// ParseParameters reads the parameters of a StorageClass. A missing or unknown one is an error of
-// kind Invalid: an ignored parameter would promise what no backend does.
-func ParseParameters(parameters map[string]string) (Parameters, error) {
+// ParseParameters reads the parameters of a StorageClass. A missing one, and one that is neither known
+// nor one of the storage's, is an error of kind Invalid: an ignored parameter would promise what no
+// backend does.
+func ParseParameters(parameters map[string]string, storage ...string) (Parameters, error) {
 	parsed := Parameters{}
+	known := slices.Concat([]string{stowagev1alpha1.BackendParameter, stowagev1alpha1.FSTypeParameter}, storage)
 	for _, key := range slices.Sorted(maps.Keys(parameters)) {
-		switch key {
-		case stowagev1alpha1.BackendParameter:
+		switch {
+		case key == stowagev1alpha1.BackendParameter:
 			parsed.Backend = parameters[key]
-		case stowagev1alpha1.FSTypeParameter:
+		case key == stowagev1alpha1.FSTypeParameter:
 			parsed.FSType = parameters[key]
+		case slices.Contains(storage, key):
+			if parsed.Storage == nil {
+				parsed.Storage = map[string]string{}
+			}
+			parsed.Storage[key] = parameters[key]
 		default:
-			return Parameters{}, Invalid.Errorf("unknown parameter %q: there are %q and %q. Create the class again without it",
-				key, stowagev1alpha1.BackendParameter, stowagev1alpha1.FSTypeParameter)
+			return Parameters{}, Invalid.Errorf("unknown parameter %.100q: there are %s. Create the class again without it", key, listed(known))
 		}
 	}
-	if parsed.Backend == "" {
-		return Parameters{}, Invalid.Errorf("parameter %q is missing: it names a StorageBackend", stowagev1alpha1.BackendParameter)
+	_, err := BackendOf(parameters)
+	return parsed, err
+}
+
+// BackendOf returns the name of the StorageBackend that the parameters of a StorageClass name, or an
+// error of kind Invalid. It ignores all other parameters.
+func BackendOf(parameters map[string]string) (string, error) {
+	name := parameters[stowagev1alpha1.BackendParameter]
+	if name == "" {
+		return "", Invalid.Errorf("parameter %q is missing: it names a StorageBackend", stowagev1alpha1.BackendParameter)
 	}
-	if problems := validation.IsDNS1123Subdomain(parsed.Backend); len(problems) > 0 {
-		return Parameters{}, Invalid.Errorf("parameter %q: %q is no name of a StorageBackend: %s",
-			stowagev1alpha1.BackendParameter, parsed.Backend, strings.Join(problems, ", "))
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", Invalid.Errorf("parameter %q: %.253q is no name of a StorageBackend: %s",
+			stowagev1alpha1.BackendParameter, name, strings.Join(problems, ", "))
 	}
-	return parsed, nil
+	return name, nil
+}
+
+// listed names parameters, for people: "a", "b" and "c".
+func listed(names []string) string {
+	last := len(names) - 1
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(quoted[:last], ", ") + " and " + quoted[last]
 }

@@ -40,7 +40,7 @@ func TestWhatIsNotServedIsNeverNotFound(t *testing.T) {
 		"a resource":                       {http.MethodGet, "/compute/v1/projects/" + project + "/global/networks", ""},
 		"a parameter":                      {http.MethodGet, disks + "?view=FULL", ""},
 		"another form of answers":          {http.MethodGet, disks + "?alt=media", ""},
-		"an encryption key":                {http.MethodPost, disks, `{"name":"a","sizeGb":"10","diskEncryptionKey":{"kmsKeyName":"k"}}`},
+		"an encryption key":                {http.MethodPost, disks, `{"name":"a","sizeGb":"10","diskEncryptionKey":{"rawKey":"k"}}`},
 		"a confidential disk":              {http.MethodPost, disks, `{"name":"a","sizeGb":"10","enableConfidentialCompute":true}`},
 		"resource policies":                {http.MethodPost, disks, `{"name":"a","sizeGb":"10","resourcePolicies":["daily"]}`},
 		"tags":                             {http.MethodPost, disks, `{"name":"a","sizeGb":"10","params":{"resourceManagerTags":{"k":"v"}}}`},

@@ -22,8 +22,8 @@ type Intent struct {
 	// chooses the same in a repeat, even if the class was deleted or recreated since.
 	Topologies []corev1.TopologySelectorTerm `json:"topologies,omitempty"`
 	Attempt    int                           `json:"attempt"`
-	// Class is the StorageClass whose parameters the call has. Only a backend of kind csi needs
-	// it: it finds what was made by a repeat of the call.
+	// Class is the StorageClass whose parameters the call has: a backend of kind csi finds what was
+	// made by a repeat of the call, and a cloud takes a call with others for another.
 	Class *Class `json:"class,omitempty"`
 	// Attributes is the VolumeAttributesClass whose parameters the call has, too.
 	Attributes *Class `json:"attributes,omitempty"`

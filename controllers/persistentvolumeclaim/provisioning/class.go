@@ -8,6 +8,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/csiclass"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/gceclass"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
@@ -17,17 +18,19 @@ func backendNameOf(class *storagev1.StorageClass) (string, error) {
 	if !backend.IsOurs(class.Provisioner) {
 		return class.Provisioner, nil
 	}
-	parameters, err := backend.ParseParameters(class.Parameters)
-	return parameters.Backend, err
+	return backend.BackendOf(class.Parameters)
+}
+
+// needsClass reports whether a call can be repeated only with the parameters of the claim's class.
+func needsClass(class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
+	return object.Spec.CSI != nil || gceclass.Needs(class, object)
 }
 
 // fillFromClass adds to a request what its class asks for.
 func (r *Provisioner) fillFromClass(request *backend.Request, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) error {
 	var err error
 	if object.Spec.CSI == nil {
-		var parameters backend.Parameters
-		parameters, err = backend.ParseParameters(class.Parameters)
-		request.FSType = parameters.FSType
+		err = gceclass.Fill(request, class, object)
 	} else {
 		err = csiclass.Fill(request, class, object, r.namespace)
 	}

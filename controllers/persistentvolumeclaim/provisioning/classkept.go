@@ -22,11 +22,11 @@ func classOf(class *storagev1.StorageClass) provisioned.Class {
 	return provisioned.Class{Name: class.Name, UID: class.UID}
 }
 
-// ensureClassKept adds a finalizer to the class of a claim before a CSI driver is called, and
-// before the operation is recorded. Only a repeat of the call, with the parameters of the class,
-// finds what the call made. The cache only saves live reads.
+// ensureClassKept adds a finalizer to the class of a claim before storage is called that needs the
+// class, and before the operation is recorded. Only a repeat of the call, with the parameters of the
+// class, finds what the call made. The cache only saves live reads.
 func (r *Provisioner) ensureClassKept(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
-	if object.Spec.CSI == nil || controllerutil.ContainsFinalizer(scope.Class, stowagev1alpha1.ProvisioningFinalizer) {
+	if !needsClass(scope.Class, object) || controllerutil.ContainsFinalizer(scope.Class, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
 	}
 	class, err := r.liveClass(ctx, scope.Class)
@@ -50,7 +50,7 @@ func (r *Provisioner) ensureClassKept(ctx context.Context, scope *step.Scope, ob
 // reconciler that removes the finalizer reads in the other order, so one of the two sees the other.
 // Began is true if this pass recorded the operation: then no call was made for it.
 func (r *Provisioner) awaitClassKept(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, began bool) (*step.Wait, error) {
-	if object.Spec.CSI == nil {
+	if !needsClass(scope.Class, object) {
 		return nil, nil
 	}
 	class, err := r.liveClass(ctx, scope.Class)

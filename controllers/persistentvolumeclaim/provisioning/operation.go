@@ -16,6 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/attributes"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/gceclass"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -56,9 +57,12 @@ func (r *Provisioner) ensureOperation(
 		Backend: object.Name, Node: NameOf(scope.Request.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
 		Attributes: attributes.ClassOf(request),
 	}
-	if object.Spec.CSI != nil {
+	if needsClass(scope.Class, object) {
 		class := classOf(scope.Class)
-		operation.Class, operation.Settings, operation.Records = &class, settingsOf(object), isRecorded(claim)
+		operation.Class = &class
+	}
+	if object.Spec.CSI != nil {
+		operation.Settings, operation.Records = settingsOf(object), isRecorded(claim)
 	}
 	text, err := json.Marshal(operation)
 	if err != nil {
@@ -155,6 +159,9 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 		return backend.InProgress.Errorf("the claim has changed: it is read again")
 	}
 	request := r.requestOf(ctx, claim, operation)
+	if err := gceclass.FillAgain(ctx, r.live, claim, operation, &request); err != nil {
+		return fmt.Errorf("reading StorageClass %s: %w", storageclass.Of(claim), err)
+	}
 	if request.Attributes, err = attributes.Recorded(ctx, r.live, operation.Attributes); err != nil {
 		return err
 	}

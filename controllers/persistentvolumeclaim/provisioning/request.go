@@ -56,7 +56,7 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	case !object.DeletionTimestamp.IsZero() && (object.Spec.CSI == nil || !provisioned.HasIntent(claim)):
 		// A CSI driver goes on with its sidecars: they know nothing of an operation that is pending.
 		return backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)
-	case object.Spec.CSI != nil && !scope.Class.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim):
+	case needsClass(scope.Class, object) && !scope.Class.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim):
 		return errDeletedClass(scope.Class)
 	case backend.DriverOf(object) != scope.Class.Provisioner:
 		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s: use a class with that provisioner",

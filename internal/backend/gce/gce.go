@@ -31,6 +31,8 @@ type gceBackend struct {
 // its access mode forbids writing.
 const hyperdiskPrefix = "hyperdisk-"
 
+func isHyperdisk(diskType string) bool { return strings.HasPrefix(diskType, hyperdiskPrefix) }
+
 // Kind makes GCE backends.
 type Kind struct {
 	cluster types.UID
@@ -83,7 +85,7 @@ func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud.Client, error)
 // Capabilities are those of a disk: one machine writes it, or many read it.
 func (b *gceBackend) Capabilities() backend.Capabilities {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
-	if !strings.HasPrefix(b.spec.diskType, hyperdiskPrefix) {
+	if !isHyperdisk(b.spec.disks.Type) {
 		modes = append(modes, corev1.ReadOnlyMany)
 	}
 	return backend.Capabilities{

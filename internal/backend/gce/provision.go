@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
+	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
@@ -76,7 +79,7 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	case request.Source != nil && (reason == cloud.NotFound || reason == cloud.Invalid):
 		return nil, b.whyNotCopied(ctx, c, request, err)
 	case reason == cloud.NotFound:
-		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
+		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones, gce.diskType or the type of the StorageClass: %w", zone, cloud.NameOf(disk.Type), err)
 	}
 	if err != nil {
 		return nil, err
@@ -94,19 +97,15 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 
 // newDisk is the disk of a request.
 func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, from origin, request backend.Request) (*compute.Disk, error) {
-	diskType := b.spec.diskType
-	if from.disk != nil {
-		diskType = cloud.NameOf(from.disk.Type)
+	class, err := b.classOf(request, from)
+	if err != nil {
+		return nil, err
 	}
-	can, err := c.DiskType(ctx, zone, diskType)
+	can, err := c.DiskType(ctx, zone, class.Type)
 	if err != nil {
 		return nil, err
 	}
 	sizeGb, err := can.AtLeast(request.Capacity)
-	if err != nil {
-		return nil, err
-	}
-	performs, err := b.performanceOf(request)
 	if err != nil {
 		return nil, err
 	}
@@ -115,23 +114,41 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
 	}
 	wanted := &compute.Disk{
-		Name: request.ID, Description: string(description), Labels: b.labelsFor(request.Claim),
-		SizeGb: sizeGb, SourceSnapshot: from.snapshot, ProvisionedIops: performs.IOPS, ProvisionedThroughput: performs.Throughput,
-		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, diskType),
+		Name: request.ID, Description: string(description), Labels: b.labelled(class.Labels),
+		SizeGb: sizeGb, SourceSnapshot: from.snapshot, ProvisionedIops: class.IOPS, ProvisionedThroughput: class.Throughput,
+		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, class.Type),
 	}
+	diskclass.SetKey(wanted, class.Key)
 	if from.disk != nil {
 		wanted.SourceDisk, wanted.SizeGb = from.disk.Path(), max(sizeGb, from.disk.SizeGb)
 	}
 	return wanted, nil
 }
 
-// performanceOf is what a new disk is to have: the claim's class comes before the backend's spec.
-func (b *gceBackend) performanceOf(request backend.Request) (wanted performance.Performance, err error) {
+// classOf is what a new disk is to have. The claim's VolumeAttributesClass comes before its StorageClass, and that before the
+// backend's spec. A copy has the type and the key of its source.
+func (b *gceBackend) classOf(request backend.Request, from origin) (wanted diskclass.Class, err error) {
 	if request.Attributes != nil {
-		wanted, err = performance.Of(*request.Attributes)
+		wanted.Performance, err = performance.Of(*request.Attributes)
 	}
-	wanted.IOPS = cmp.Or(wanted.IOPS, b.spec.iops)
-	return wanted, err
+	if err != nil {
+		return wanted, err
+	}
+	class, err := diskclass.Of(request.Parameters)
+	if err != nil {
+		return wanted, err
+	}
+	if from.disk != nil {
+		if class, err = from.classOfCopy(class, b.spec.disks.Key); err != nil {
+			return wanted, err
+		}
+	}
+	wanted = wanted.Or(class).Or(b.spec.disks)
+	wanted.Labels[labels.Claim] = labels.ValueOf(string(request.Claim.UID))
+	if isHyperdisk(wanted.Type) && slices.Contains(request.AccessModes, corev1.ReadOnlyMany) {
+		return wanted, backend.Invalid.Errorf("a disk of type %s can't be ReadOnlyMany: ask for ReadWriteOnce, or use a class with another type", wanted.Type)
+	}
+	return wanted, nil
 }
 
 // resume returns the volume of a disk that was begun for a request, once the disk is ready.

@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -266,5 +267,5 @@ func (w *world) ourDisk(on *gceBackend, uid string, sizeGb int64) *compute.Disk 
 	request := backendtest.Request(uid)
 	description, err := json.Marshal(on.record(request.ID, request.Claim))
 	w.must(err)
-	return &compute.Disk{Name: request.ID, Description: string(description), Labels: on.labelsFor(request.Claim), SizeGb: sizeGb}
+	return &compute.Disk{Name: request.ID, Description: string(description), Labels: on.labelled(map[string]string{labels.Claim: string(request.Claim.UID)}), SizeGb: sizeGb}
 }

@@ -50,15 +50,10 @@ func (b *gceBackend) checkOwner(found *cloud.Disk) (record, error) {
 	return read, read.CheckOwner("disk "+found.Path(), b.cluster, b.name)
 }
 
-// labelsFor are the labels of a new disk: the backend's, and those by which Stowage finds it.
-func (b *gceBackend) labelsFor(claim stowagev1alpha1.ClaimReference) map[string]string {
-	return b.labelled(map[string]string{labels.Claim: labels.ValueOf(string(claim.UID))})
-}
-
 // labelled adds to labels the backend's, and those by which Stowage finds what it made.
 func (b *gceBackend) labelled(own map[string]string) map[string]string {
 	all := map[string]string{}
-	maps.Copy(all, b.spec.labels)
+	maps.Copy(all, b.spec.disks.Labels)
 	maps.Copy(all, own)
 	all[labels.Cluster] = labels.ValueOf(b.cluster)
 	all[labels.Backend] = labels.ValueOf(b.name)

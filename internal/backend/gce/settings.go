@@ -2,10 +2,12 @@ package gce
 
 import (
 	"cmp"
+	"errors"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 )
@@ -13,11 +15,10 @@ import (
 // settings are a checked spec.
 type settings struct {
 	cloud.Target
-	diskType string
+	// disks is what disks have whose class says nothing else.
+	disks diskclass.Class
 	// fsType is the file system that nodes make on empty disks.
 	fsType string
-	labels map[string]string
-	iops   int64
 	// existing allows attaching disks that Stowage didn't make.
 	existing bool
 }
@@ -26,14 +27,14 @@ type settings struct {
 // than the validation of the API.
 func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 	read := settings{
-		Target: cloud.Target{Project: spec.Project, Zones: spec.Zones}, labels: map[string]string{}, existing: spec.ExistingDisks,
-		diskType: cmp.Or(spec.DiskType, defaultDiskType), fsType: cmp.Or(spec.FSType, defaultFSType),
+		Target: cloud.Target{Project: spec.Project, Zones: spec.Zones}, existing: spec.ExistingDisks, fsType: cmp.Or(spec.FSType, defaultFSType),
+		disks: diskclass.Class{Type: cmp.Or(spec.DiskType, defaultDiskType), Labels: map[string]string{}, Key: spec.EncryptionKey},
 	}
 	if spec.CredentialsSecret != nil {
 		read.Secret = spec.CredentialsSecret.Name
 	}
 	if spec.ProvisionedIOPS != nil {
-		read.iops = *spec.ProvisionedIOPS
+		read.disks.IOPS = *spec.ProvisionedIOPS
 	}
 	if !cloud.ValidProject.MatchString(spec.Project) {
 		return settings{}, backend.Invalid.Errorf("gce.project %q is no id of a project", spec.Project)
@@ -48,9 +49,9 @@ func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 		return settings{}, err
 	}
 	for key, value := range spec.Labels {
-		read.labels[key] = string(value)
+		read.disks.Labels[key] = string(value)
 	}
-	return read, labels.Check(read.labels)
+	return read, errors.Join(labels.Check(read.disks.Labels), diskclass.CheckKey("gce.encryptionKey", spec.EncryptionKey))
 }
 
 const defaultDiskType = "pd-balanced"

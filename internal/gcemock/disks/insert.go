@@ -27,14 +27,19 @@ type insertDisk struct {
 
 func newInsertDisk(r *wire.Request) (engine.Job, error) {
 	var requested compute.Disk
-	err := r.IntoServed(&requested, "accessMode", "architecture", "description", "labels", "name", "physicalBlockSizeBytes",
+	err := r.IntoServed(&requested, "accessMode", "architecture", "description", "diskEncryptionKey", "labels", "name", "physicalBlockSizeBytes",
 		"provisionedIops", "provisionedThroughput", "replicaZones", "sizeGb", "sourceDisk", "sourceImage",
 		"sourceInstantSnapshot", "sourceSnapshot", "storagePool", "type")
 	if err != nil {
 		return nil, err
 	}
+	key, err := newKey(requested.DiskEncryptionKey)
+	if err != nil {
+		return nil, err
+	}
 	made := compute.Disk{
-		Name: requested.Name, Description: requested.Description, SizeGb: requested.SizeGb, Labels: requested.Labels,
+		DiskEncryptionKey: key,
+		Name:              requested.Name, Description: requested.Description, SizeGb: requested.SizeGb, Labels: requested.Labels,
 		Type:                   cmp.Or(wire.Reference(requested.Type, r.Project), r.Scope()+"/diskTypes/pd-standard"),
 		SourceSnapshot:         wire.Reference(requested.SourceSnapshot, r.Project),
 		SourceImage:            wire.Reference(cmp.Or(requested.SourceImage, r.URL.Query().Get("sourceImage")), r.Project),

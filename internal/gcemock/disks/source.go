@@ -113,7 +113,7 @@ func clonedBy(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
 		return Source{}, 0, wire.Invalid("resource.sourceDisk", path, "The source disk is in another location than its clone.")
 	}
 	disk.SourceDiskId = strconv.FormatUint(row.Id, 10)
-	return Source{Path: path, ID: row.Id}, row.SizeGb, nil
+	return Source{Path: path, ID: row.Id}, row.SizeGb, inheritKey(row, disk)
 }
 
 // isCloneableTo reports whether a disk can be cloned to the location of its clone. That is within its

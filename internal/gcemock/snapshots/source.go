@@ -16,7 +16,7 @@ func findSnapshotSource(s *engine.Engine, row *compute.Snapshot, _ bool) (disks.
 	path := row.SourceInstantSnapshot
 	if path == "" {
 		disk, err := s.FindReadyDisk(row.SourceDisk)
-		row.SourceDiskId, row.DiskSizeGb = strconv.FormatUint(disk.Id, 10), disk.SizeGb
+		row.SourceDiskId, row.DiskSizeGb, row.SnapshotEncryptionKey = strconv.FormatUint(disk.Id, 10), disk.SizeGb, disk.DiskEncryptionKey
 		return disks.Source{Path: disk.SelfLink, ID: disk.Id}, err
 	}
 	instant, found := s.Instants.Get(path)

@@ -21,7 +21,7 @@ const (
 )
 
 // diskFields are the fields of listed disks that are read.
-const diskFields googleapi.Field = "id,name,selfLink,zone,description,labels,labelFingerprint,sizeGb,sourceDisk,sourceSnapshot,status,type,users," +
+const diskFields googleapi.Field = "id,name,selfLink,zone,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceSnapshot,status,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
 
 // gib is a GB, as Google uses the word, in bytes.

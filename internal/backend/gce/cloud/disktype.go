@@ -24,7 +24,7 @@ func (c *Client) DiskType(ctx context.Context, zone, diskType string) (DiskType,
 	found, err := c.compute.DiskTypes.Get(c.Project, zone, diskType).Context(ctx).Do()
 	switch {
 	case ReasonOf(err) == NotFound:
-		return DiskType{}, backend.Invalid.Errorf("zone %s of project %s has no disks of type %s: correct gce.zones or gce.diskType: %w", zone, c.Project, diskType, err)
+		return DiskType{}, backend.Invalid.Errorf("zone %s of project %s has no disks of type %s: correct gce.zones, gce.diskType or the type of the StorageClass: %w", zone, c.Project, diskType, err)
 	case err != nil:
 		return DiskType{}, err
 	}

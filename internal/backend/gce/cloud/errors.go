@@ -126,7 +126,7 @@ var meanings = map[Reason]meaning{
 	zoneFull:   {backend.Exhausted, "the zone has no room now: wait, or use another zone"},
 	overLimit:  {backend.Exhausted, "a limit is reached"},
 	tooFast:    {backend.Unavailable, "there are too many calls for project %[1]s: it is tried again"},
-	Invalid:    {backend.Invalid, "the Compute API takes no such request: look at gce.project, gce.zones, gce.diskType, gce.labels and gce.provisionedIOPS, and at the claim's VolumeAttributesClass"},
+	Invalid:    {backend.Invalid, "the Compute API takes no such request: look at gce.project, gce.zones, gce.diskType, gce.labels, gce.provisionedIOPS and gce.encryptionKey, and at the claim's StorageClass and VolumeAttributesClass"},
 	forbidden:  {backend.Unavailable, "%[2]s may not do that in project %[1]s: grant the roles compute.instanceAdmin.v1 and iam.serviceAccountUser"},
 	apiMissing: {backend.Unavailable, "switch the Compute Engine API on in project %[1]s"},
 	signedOut:  {backend.Unavailable, "%[2]s isn't accepted: renew it, or set gce.credentialsSecret"},

@@ -57,6 +57,20 @@ func ValueOf(name string) string {
 	return value[:min(len(value), maxLength-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
 }
 
+// Of reads labels such as team=shop,tier=gold. Errors of kind Invalid name where they are from.
+func Of(where, text string) (map[string]string, error) {
+	read := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if IsOwn(key) || !IsKey(key) || !IsText(value) {
+			return nil, backend.Invalid.Errorf("%s has %.100q: write key=value, with commas between, in lower case letters, "+
+				"digits, '-' and '_'; keys that begin with %s are Stowage's own", where, pair, Prefix)
+		}
+		read[key] = value
+	}
+	return read, nil
+}
+
 // Check returns an error of kind Invalid where a spec has labels that can't be set.
 func Check(wanted map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {

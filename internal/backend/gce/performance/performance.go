@@ -39,7 +39,7 @@ func Of(attributes backend.Attributes) (wanted Performance, err error) {
 					attributes.Class, value)
 			}
 		case "throughput":
-			if wanted.Throughput = mibIn(value); wanted.Throughput == 0 {
+			if wanted.Throughput = MiBIn(value); wanted.Throughput == 0 {
 				return wanted, backend.Invalid.Errorf("VolumeAttributesClass %s: throughput %.100q is no number of bytes per second: make a class with one such as 250Mi",
 					attributes.Class, value)
 			}
@@ -50,8 +50,8 @@ func Of(attributes backend.Attributes) (wanted Performance, err error) {
 	return wanted, nil
 }
 
-// mibIn reads a throughput, rounded up to MiB/s; 0 where it is none.
-func mibIn(text string) int64 {
+// MiBIn reads a throughput, rounded up to MiB/s; 0 where it is none.
+func MiBIn(text string) int64 {
 	if !bytesPerSecond.MatchString(text) {
 		return 0
 	}

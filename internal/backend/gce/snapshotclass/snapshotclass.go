@@ -4,7 +4,6 @@ package snapshotclass
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"google.golang.org/api/compute/v1"
 
@@ -36,7 +35,7 @@ func SnapshotOf(parameters map[string]string) (*compute.Snapshot, error) {
 			return nil, backend.Invalid.Errorf("the parameter %s of the VolumeSnapshotClass is %.100q: name one region, such as europe-west3, or multi-region", key, value)
 		case key == labelsParameter:
 			var err error
-			if wanted.Labels, err = labelsFrom(value); err != nil {
+			if wanted.Labels, err = labels.Of("the parameter "+labelsParameter+" of the VolumeSnapshotClass", value); err != nil {
 				return nil, err
 			}
 		case key != snapshotTypeParameter:
@@ -47,18 +46,4 @@ func SnapshotOf(parameters map[string]string) (*compute.Snapshot, error) {
 		}
 	}
 	return wanted, nil
-}
-
-// labelsFrom reads the labels of a parameter.
-func labelsFrom(text string) (map[string]string, error) {
-	read := map[string]string{}
-	for pair := range strings.SplitSeq(text, ",") {
-		key, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		if labels.IsOwn(key) || !labels.IsKey(key) || !labels.IsText(value) {
-			return nil, backend.Invalid.Errorf("the parameter %s of the VolumeSnapshotClass has %.100q: write key=value, with commas between, in lower case letters, "+
-				"digits, '-' and '_'; keys that begin with %s are Stowage's own", labelsParameter, pair, labels.Prefix)
-		}
-		read[key] = value
-	}
-	return read, nil
 }

@@ -1,0 +1,177 @@
+package controllers
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
+)
+
+// parametrised is a cloud that records the parameters of the calls that make disks.
+type parametrised struct {
+	*fake.Backend
+	made []map[string]string
+}
+
+func (*parametrised) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.GCEType }
+
+func (p *parametrised) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { return p, nil }
+
+func (p *parametrised) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	p.made = append(p.made, request.Parameters)
+	return p.Backend.Provision(ctx, request)
+}
+
+// quick is a class with a parameter that the cloud gets.
+func quick() *storagev1.StorageClass {
+	return Class("quick", stowagev1alpha1.GCEDriver, map[string]string{"backend": "cloud", "type": "pd-ssd"})
+}
+
+func allowing(names ...stowagev1alpha1.GCEClassParameter) func(*stowagev1alpha1.StorageBackend) {
+	return func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.ClassParameters = names }
+}
+
+func newParametrised(scope reconciler.Scope, names ...stowagev1alpha1.GCEClassParameter) (*world, *parametrised) {
+	GinkgoHelper()
+	w := newWorld(scope)
+	disks := &parametrised{Backend: w.storage}
+	w.serve(disks)
+	object := cloud()
+	allowing(names...)(object)
+	w.create(object, quick())
+	w.settle()
+	return w, disks
+}
+
+// halfMadeQuick is a cluster with a claim whose disk is made, and whose volume object is lost on the way.
+func halfMadeQuick() (*world, *parametrised, *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	w, disks := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
+	claim := Claim(InClass("quick"))
+	w.create(claim)
+	w.faults = map[int]fault{w.written + 2: lost}
+	_ = w.round()
+	w.restart()
+	w.serve(disks)
+	Expect(w.storage.Len()).To(Equal(1))
+	Expect(w.all(&corev1.PersistentVolumeList{})).To(BeEmpty())
+	return w, disks, claim
+}
+
+var _ = Describe("A claim of a cloud's class with parameters", func() {
+	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
+		It("gets a disk with them, where its backend allows them, in scope="+string(scope), func() {
+			w, disks := newParametrised(scope, stowagev1alpha1.GCETypeParameter)
+			claim := Claim(InClass("quick"))
+			if scope == reconciler.ClassesScope {
+				requestedFrom(stowagev1alpha1.GCEDriver)(claim)
+			}
+			w.create(claim)
+			w.settle()
+
+			w.get(Volume(provisioned.VolumeID(claim)))
+			Expect(disks.made).To(HaveEach(Equal(map[string]string{"type": "pd-ssd"})))
+		})
+	}
+
+	It("says which its backend allows, and gets no disk without them", func() {
+		w, _ := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCELabelsParameter)
+		claim := Claim(InClass("quick"))
+		w.create(claim)
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(And(
+			ContainSubstring(`unknown parameter "type": there are "backend", "csi.storage.k8s.io/fstype" and "labels"`),
+			ContainSubstring("gce.classParameters of StorageBackend cloud can allow others")))
+		Expect(w.storage.Calls()).To(BeEmpty())
+	})
+
+	It("isn't begun with a class that is being deleted", func() {
+		w, _ := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
+		update(w, quick(), func(class *storagev1.StorageClass) { class.Finalizers = []string{"example.com/kept"} })
+		w.delete(quick())
+		claim := Claim(InClass("quick"))
+		w.create(claim)
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(ContainSubstring("StorageClass quick is being deleted: use another class"))
+		Expect(w.storage.Calls()).To(BeEmpty())
+	})
+
+	DescribeTable("is undone by a repeat with the same parameters",
+		func(meanwhile func(*world, *corev1.PersistentVolumeClaim)) {
+			w, disks, claim := halfMadeQuick()
+			Expect(hasProvisioningFinalizer(w, quick())).To(BeTrue())
+			w.delete(quick())
+			meanwhile(w, claim)
+			w.delete(claim)
+
+			w.settle()
+
+			Expect(w.gone(claim)).To(BeTrue())
+			Expect(w.storage.Len()).To(BeZero())
+			Expect(len(disks.made)).To(BeNumerically(">", 1))
+			Expect(disks.made).To(HaveEach(Equal(map[string]string{"type": "pd-ssd"})))
+			Expect(w.gone(quick())).To(BeTrue())
+		},
+		Entry("though its class is deleted", func(*world, *corev1.PersistentVolumeClaim) {}),
+		Entry("though its backend doesn't allow them any more", func(w *world, _ *corev1.PersistentVolumeClaim) {
+			update(w, cloud(), allowing())
+		}),
+		Entry("though a user removed the record of the operation", func(w *world, claim *corev1.PersistentVolumeClaim) {
+			update(w, claim, func(claim *corev1.PersistentVolumeClaim) { delete(claim.Annotations, stowagev1alpha1.ProvisioningAnnotation) })
+		}),
+	)
+
+	It("can be deleted though a person removed the class's finalizer", func() {
+		w, _, claim := halfMadeQuick()
+		w.delete(quick())
+		update(w, quick(), func(class *storagev1.StorageClass) { class.Finalizers = nil })
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("isn't undone with the parameters of another class that its annotation names", func() {
+		w, disks, claim := halfMadeQuick()
+		other := Class("other", stowagev1alpha1.GCEDriver, map[string]string{"backend": "cloud", "type": "pd-standard"})
+		w.create(other)
+		update(w, claim, func(claim *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation,
+				`{"backend":"cloud","attempt":1,"class":{"name":"other","uid":"`+string(other.UID)+`"}}`)
+		})
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+		Expect(disks.made).NotTo(ContainElement(HaveKeyWithValue("type", "pd-standard")))
+	})
+
+	It("leaves no finalizer on its class after its backend is gone", func() {
+		w, _ := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
+		claim := Claim(InClass("quick"))
+		w.create(claim)
+		w.settle()
+		Expect(hasProvisioningFinalizer(w, quick())).To(BeTrue())
+		w.delete(claim)
+		w.settle()
+		w.delete(cloud())
+		w.settle()
+
+		Expect(w.gone(cloud())).To(BeTrue())
+		Expect(hasProvisioningFinalizer(w, quick())).To(BeFalse())
+	})
+})

@@ -1,0 +1,64 @@
+// Package gceclass reads what StorageClasses say of the disks of a cloud. The StorageBackend says which
+// parameters they may have.
+//
+// A cloud takes a call with other parameters for another call. So the class is kept while a call is
+// pending, and an undo repeats the call with the same parameters.
+package gceclass
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+)
+
+// Fill adds to a request what a class of one of Stowage's own drivers says. Its errors are of kind Invalid.
+func Fill(request *backend.Request, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) error {
+	parameters, err := backend.ParseParameters(class.Parameters, allowed(object)...)
+	if err != nil && object.Spec.GCE != nil {
+		err = fmt.Errorf("%w; gce.classParameters of StorageBackend %s can allow others", err, object.Name)
+	}
+	request.FSType, request.Parameters = parameters.FSType, parameters.Storage
+	return err
+}
+
+func allowed(object *stowagev1alpha1.StorageBackend) (names []string) {
+	if object.Spec.GCE == nil {
+		return nil
+	}
+	for _, name := range object.Spec.GCE.ClassParameters {
+		names = append(names, string(name))
+	}
+	return names
+}
+
+// Needs reports whether calls for a class have parameters of it.
+func Needs(class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
+	return object.Spec.GCE != nil && len(storageclass.DriverParameters(class)) > 0
+}
+
+// FillAgain adds to the repeat of a pending call the parameters that its class has, live. It adds none
+// where the class is gone, or was created again: then the call is repeated without them, so that the
+// claim can be deleted.
+func FillAgain(ctx context.Context, live client.Reader, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent, request *backend.Request) error {
+	// A record without a backend can't be read: then the claim's class has the parameters.
+	name, isUnknown := storageclass.Of(claim), operation.Backend == ""
+	if !isUnknown && (operation.Class == nil || operation.Class.Name != name) {
+		return nil
+	}
+	class := &storagev1.StorageClass{}
+	if err := live.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if isUnknown || class.UID == operation.Class.UID {
+		request.Parameters = storageclass.DriverParameters(class)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+// Package diskclass reads the parameters of StorageClasses for disks of Google Compute Engine, by the
+// names of Google's own CSI driver. It calls no API: the Compute API alone knows which types of disks
+// there are, and what they can have.
+package diskclass
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
+	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
+)
+
+// Class is what a StorageClass says of its disks. What it leaves out is zero.
+type Class struct {
+	Type   string
+	Labels map[string]string
+	// Key is the key of Cloud KMS, without a version.
+	Key string
+	performance.Performance
+}
+
+// Of reads the parameters of a StorageClass. Its errors are of kind Invalid.
+func Of(parameters map[string]string) (class Class, err error) {
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		value := parameters[name]
+		switch stowagev1alpha1.GCEClassParameter(name) {
+		case stowagev1alpha1.GCETypeParameter:
+			class.Type, err = typeOf(value)
+		case stowagev1alpha1.GCELabelsParameter:
+			class.Labels, err = labels.Of("the parameter "+name+" of the StorageClass", value)
+		case stowagev1alpha1.GCEKeyParameter:
+			class.Key, err = value, CheckKey("the parameter "+name+" of the StorageClass", value)
+		case stowagev1alpha1.GCEIOPSParameter:
+			class.IOPS, err = iopsOf(name, value)
+		case stowagev1alpha1.GCEThroughputParameter:
+			class.Throughput, err = throughputOf(name, value)
+		default:
+			err = backend.Invalid.Errorf("the StorageClass has the parameter %.100q, which disks don't have: use a class without it", name)
+		}
+		if err != nil {
+			return Class{}, err
+		}
+	}
+	return class, nil
+}
+
+// Or adds what a backend says where the class says nothing, and the backend's labels beside the class's.
+func (c Class) Or(others Class) Class {
+	merged := maps.Clone(others.Labels)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, c.Labels)
+	return Class{
+		Type: cmp.Or(c.Type, others.Type), Labels: merged, Key: cmp.Or(c.Key, others.Key),
+		Performance: performance.Performance{IOPS: cmp.Or(c.IOPS, others.IOPS), Throughput: cmp.Or(c.Throughput, others.Throughput)},
+	}
+}
+
+func typeOf(value string) (string, error) {
+	if !validType.MatchString(value) {
+		return "", backend.Invalid.Errorf("the parameter %s of the StorageClass is %.100q: name a type such as pd-ssd", stowagev1alpha1.GCETypeParameter, value)
+	}
+	return value, nil
+}
+
+func iopsOf(name, value string) (int64, error) {
+	iops, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || iops <= 0 {
+		return 0, backend.Invalid.Errorf("the parameter %s of the StorageClass is %.100q: write a number of IOPS such as 5000", name, value)
+	}
+	return iops, nil
+}
+
+func throughputOf(name, value string) (int64, error) {
+	throughput := performance.MiBIn(value)
+	if throughput == 0 {
+		return 0, backend.Invalid.Errorf("the parameter %s of the StorageClass is %.100q: write a number of bytes per second such as 250Mi", name, value)
+	}
+	return throughput, nil
+}

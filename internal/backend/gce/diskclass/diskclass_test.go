@@ -1,0 +1,89 @@
+package diskclass
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
+)
+
+const key = "projects/example.com:keys/locations/europe-west3/keyRings/disks/cryptoKeys/Data_1"
+
+func TestTheParametersOfAClassAreReadOrRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		parameters map[string]string
+		want       Class
+		problem    string
+	}{
+		"none":       {nil, Class{}, ""},
+		"a type":     {map[string]string{"type": "pd-ssd"}, Class{Type: "pd-ssd"}, ""},
+		"labels":     {map[string]string{"labels": "team=shop, tier=gold"}, Class{Labels: map[string]string{"team": "shop", "tier": "gold"}}, ""},
+		"a key":      {map[string]string{"disk-encryption-kms-key": key}, Class{Key: key}, ""},
+		"IOPS":       {map[string]string{"provisioned-iops-on-create": "5000"}, Class{Performance: performance.Performance{IOPS: 5000}}, ""},
+		"throughput": {map[string]string{"provisioned-throughput-on-create": "250Mi"}, Class{Performance: performance.Performance{Throughput: 250}}, ""},
+
+		"a type that is a path":        {map[string]string{"type": "../pd-ssd"}, Class{}, "name a type such as pd-ssd"},
+		"no type":                      {map[string]string{"type": ""}, Class{}, "name a type such as pd-ssd"},
+		"a label of Stowage's own":     {map[string]string{"labels": "stowage-cluster=x"}, Class{}, "keys that begin with stowage- are Stowage's own"},
+		"a label of capitals":          {map[string]string{"labels": "Team=shop"}, Class{}, "write key=value"},
+		"a key with a version":         {map[string]string{"disk-encryption-kms-key": key + "/cryptoKeyVersions/1"}, Class{}, "name a key of Cloud KMS without a version"},
+		"a key that leads elsewhere":   {map[string]string{"disk-encryption-kms-key": "projects/p/locations/l/keyRings/../cryptoKeys/k"}, Class{}, "name a key of Cloud KMS"},
+		"no number of IOPS":            {map[string]string{"provisioned-iops-on-create": "many"}, Class{}, "write a number of IOPS such as 5000"},
+		"fewer than no IOPS":           {map[string]string{"provisioned-iops-on-create": "-1"}, Class{}, "write a number of IOPS such as 5000"},
+		"throughput without its unit":  {map[string]string{"provisioned-throughput-on-create": "250"}, Class{}, "such as 250Mi"},
+		"throughput beyond any number": {map[string]string{"provisioned-throughput-on-create": "1e999999999"}, Class{}, "such as 250Mi"},
+		"what disks don't have":        {map[string]string{"replication-type": "regional-pd"}, Class{}, `has the parameter "replication-type"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Of(test.parameters)
+			if !reflect.DeepEqual(got, test.want) {
+				t.Errorf("it is %+v", got)
+			}
+			if test.problem == "" && err != nil || test.problem != "" && (!errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), test.problem)) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestAMessageAboutAParameterIsShort(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, name := range []string{"type", "labels", "disk-encryption-kms-key", "provisioned-iops-on-create", "provisioned-throughput-on-create", long} {
+		if _, err := Of(map[string]string{name: long}); err == nil || len(err.Error()) > 800 {
+			t.Errorf("%.40s: the error has %d bytes", name, len(err.Error()))
+		}
+	}
+}
+
+func TestAClassComesBeforeABackend(t *testing.T) {
+	class := Class{Type: "pd-ssd", Labels: map[string]string{"team": "shop"}, Performance: performance.Performance{IOPS: 1}}
+	others := Class{Type: "pd-balanced", Labels: map[string]string{"team": "all", "site": "north"}, Key: key, Performance: performance.Performance{IOPS: 2, Throughput: 3}}
+	want := Class{
+		Type: "pd-ssd", Labels: map[string]string{"team": "shop", "site": "north"}, Key: key,
+		Performance: performance.Performance{IOPS: 1, Throughput: 3},
+	}
+	if got := class.Or(others); !reflect.DeepEqual(got, want) {
+		t.Errorf("it is %+v", got)
+	}
+	if others.Labels["team"] != "all" {
+		t.Error("the labels of the backend have changed")
+	}
+}
+
+func TestTheVersionOfAKeyIsLeftOut(t *testing.T) {
+	disk := &compute.Disk{}
+	if SetKey(disk, ""); KeyOf(disk) != "" || disk.DiskEncryptionKey != nil {
+		t.Errorf("without a key it is %+v", disk)
+	}
+	if SetKey(disk, key); KeyOf(disk) != key {
+		t.Errorf("it has %q", KeyOf(disk))
+	}
+	if SetKey(disk, key+"/cryptoKeyVersions/7"); KeyOf(disk) != key {
+		t.Errorf("it has %q", KeyOf(disk))
+	}
+}
