@@ -69,7 +69,8 @@ MAKEFLAGS   += --no-print-directory
 export CGO_ENABLED := 0
 # Without paths in them, compiled packages serve every checkout. Without what debuggers need, linkers have less to read: a
 # sixth of their time. `go build ./cmd/manager` makes a program for a debugger.
-export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
+COMPILE := -trimpath -gcflags=all=-dwarf=false
+export GOFLAGS := $(GOFLAGS) $(COMPILE)
 
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
 GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
@@ -320,8 +321,8 @@ image-archives: ## Write the images, and two for test pods, into bin/images, wit
 	@hack/need.sh images
 	@mkdir -p bin/images/programs
 	@$(GO_BUILD) -trimpath -ldflags '-s -w -buildid= $(LINK_FLAGS)' -o bin/images/programs/ ./cmd/...
-	@GOFLAGS= go -C hack/images build -buildvcs=false -trimpath -ldflags '-s -w -buildid=' -o '$(CURDIR)/bin/images/programs/' ./pause
-	@GOFLAGS= go -C hack/images build -buildvcs=false -o '$(CURDIR)/bin/images/archive' .
+	@GOFLAGS='$(COMPILE)' go -C hack/images build -buildvcs=false -trimpath -ldflags '-s -w -buildid=' -o '$(CURDIR)/bin/images/programs/' ./pause
+	@GOFLAGS='$(COMPILE)' go -C hack/images build -buildvcs=false -o '$(CURDIR)/bin/images/archive' .
 	@bin/images/archive
 
 .PHONY: images-buildx
@@ -334,7 +335,7 @@ images-buildx: ## Build the images for ARCHS with docker buildx, and push them t
 .PHONY: images-oci
 images-oci: ## Write the images for ARCHS and their SBOMs (SPDX) into dist, without docker: archives of OCI's layout, the same bytes each time.
 	@rm -rf bin/images/layouts && mkdir -p bin/images dist
-	@GOFLAGS= go -C hack/images build -buildvcs=false -o '$(CURDIR)/bin/images/archive' .
+	@GOFLAGS='$(COMPILE)' go -C hack/images build -buildvcs=false -o '$(CURDIR)/bin/images/archive' .
 	@$(foreach arch,$(ARCHS),$(call unpack,$(arch),bin/images/$(arch)); \
 		GOARCH=$(arch) $(GO_BUILD) -trimpath -ldflags '-s -w -buildid= $(LINK_FLAGS)' -o bin/images/$(arch)/programs/ ./cmd/...;)
 	@CREATED='$(CREATED)' bin/images/archive -out dist -prefix $(REGISTRY)/stowage- -release $(VERSION) $(ARCHS) | tee dist/images.txt
@@ -431,8 +432,8 @@ bin/golangci-lint: hack/golangci-lint/go.mod hack/golangci-lint/go.sum
 # Its version is what `hack/gcedriver` pins; the driver ends at once without one.
 bin/gce-pd-csi-driver: hack/gcedriver/go.mod hack/gcedriver/go.sum
 	@echo "tools: building $@ (the first time it takes several minutes)"
-	@version=$$(GOFLAGS= go -C hack/gcedriver list -m -f '{{.Version}}' $(GCE_DRIVER)); \
-		GOFLAGS= go -C hack/gcedriver build -buildvcs=false -ldflags "-s -w -X main.version=$$version" -o '$(CURDIR)/$@' $(GCE_DRIVER)/cmd/gce-pd-csi-driver
+	@version=$$(GOFLAGS='$(COMPILE)' go -C hack/gcedriver list -m -f '{{.Version}}' $(GCE_DRIVER)); \
+		GOFLAGS='$(COMPILE)' go -C hack/gcedriver build -buildvcs=false -ldflags "-s -w -X main.version=$$version" -o '$(CURDIR)/$@' $(GCE_DRIVER)/cmd/gce-pd-csi-driver
 	@touch $@
 
 # The sidecars that `hack/sidecars` pins, and the driver of Kubernetes' own tests.
@@ -450,7 +451,7 @@ bin/csi-mock-driver: hack/sidecars/mockdriver/main.go
 # A tool is built in the module that pins it.
 define build-tool
 echo "tools: building $@ (the first time it takes a minute or more)"
-GOFLAGS= go -C $(<D) build -buildvcs=false -o '$(CURDIR)/$@' $(TOOL)
+GOFLAGS='$(COMPILE)' go -C $(<D) build -buildvcs=false -o '$(CURDIR)/$@' $(TOOL)
 touch $@
 endef
 

@@ -109,11 +109,11 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 	})
 
 	DescribeTable("is undone by a repeat with the same parameters",
-		func(meanwhile func(*world, *corev1.PersistentVolumeClaim)) {
+		func(change func(*world, *corev1.PersistentVolumeClaim)) {
 			w, disks, claim := halfMadeQuick()
 			Expect(hasProvisioningFinalizer(w, quick())).To(BeTrue())
 			w.delete(quick())
-			meanwhile(w, claim)
+			change(w, claim)
 			w.delete(claim)
 
 			w.settle()
@@ -129,7 +129,9 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 			update(w, cloud(), allowing())
 		}),
 		Entry("though a user removed the record of the operation", func(w *world, claim *corev1.PersistentVolumeClaim) {
-			update(w, claim, func(claim *corev1.PersistentVolumeClaim) { delete(claim.Annotations, stowagev1alpha1.ProvisioningAnnotation) })
+			update(w, claim, func(claim *corev1.PersistentVolumeClaim) {
+				delete(claim.Annotations, stowagev1alpha1.ProvisioningAnnotation)
+			})
 		}),
 	)
 

@@ -12,6 +12,7 @@ import (
 const local = "local: {path: /var/lib/stowage/fast}"
 
 const (
+	keyOfCloud  = "encryptionKey must be a key of Cloud KMS without a version"
 	oneKind     = "set exactly one of nfs, local, gce and csi: a backend has one kind"
 	cleanPath   = "must be an absolute path without empty, '.' or '..' parts and without a slash at its end, such as /var/lib/stowage/fast"
 	safePath    = "must not contain control characters, commas, colons or backslashes"
@@ -62,6 +63,8 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("a GCE project and a zone", "gce: {project: 'example.com:storage-1', zones: [europe-west3-a]}"),
 		Entry("labels of disks", "gce: {project: p, zones: [z], labels: {team: storage, cost-centre_7: '', stowage: a_b-c}}"),
 		Entry("the file system of disks", "gce: {project: p, zones: [z], fsType: xfs}"),
+		Entry("a key of disks", "gce: {project: p, zones: [z], encryptionKey: 'projects/example.com:k/locations/l/keyRings/Ring_1/cryptoKeys/Data-1'}"),
+		Entry("parameters of classes", "gce: {project: p, zones: [z], classParameters: [type, labels, disk-encryption-kms-key]}"),
 		Entry("the endpoint of a mock", "gce: {project: p, zones: [z], endpoint: 'http://127.0.0.1:8000/compute/v1/'}"),
 		Entry("a CSI driver behind a socket", "csi: {driver: valid, endpoint: 'unix:///csi/csi.sock'}"),
 		Entry("a CSI driver elsewhere, with a certificate", "csi: {driver: valid, endpoint: 'tcp://driver.example.com:10000', tlsSecret: {name: driver.tls}}"),
@@ -165,6 +168,10 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("a label that is Stowage's own", "gce: {project: p, zones: [z], labels: {stowage-cluster: mine}}", ownLabels),
 		Entry("a label with a space", "gce: {project: p, zones: [z], labels: {team: 'a b'}}", "should match '^[a-z0-9_-]*$'"),
 		Entry("a file system of disks that is unknown", "gce: {project: p, zones: [z], fsType: btrfs}", `supported values: "ext4", "xfs"`),
+		Entry("a key with a version", "gce: {project: p, zones: [z], encryptionKey: 'projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1'}", keyOfCloud),
+		Entry("a key that climbs up", "gce: {project: p, zones: [z], encryptionKey: 'projects/p/locations/l/keyRings/../cryptoKeys/k'}", keyOfCloud),
+		Entry("a parameter of classes that is unknown", "gce: {project: p, zones: [z], classParameters: [replication-type]}", "Unsupported value: \"replication-type\""),
+		Entry("a parameter of classes twice", "gce: {project: p, zones: [z], classParameters: [type, type]}", `Duplicate value: "type"`),
 		Entry("no I/O operations", "gce: {project: p, zones: [z], provisionedIOPS: 0}", "should be greater than or equal to 1"),
 
 		Entry("a CSI driver under another name", "csi: {driver: disk.example.com, endpoint: 'unix:///s'}", "the name of a StorageBackend with csi must be the driver's name"),
@@ -231,6 +238,7 @@ var _ = Describe("a StorageBackend", func() {
 		},
 		Entry("its nodes", local, "local: {path: /var/lib/stowage/fast, nodeSelector: {disk: ssd}}"),
 		Entry("the file system of its disks", "gce: {project: p, zones: [a]}", "gce: {project: p, zones: [a], fsType: xfs}"),
+		Entry("the key of its disks", "gce: {project: p, zones: [a]}", "gce: {project: p, zones: [a], encryptionKey: projects/p/locations/l/keyRings/r/cryptoKeys/k}"),
 		Entry("its zones", "gce: {project: p, zones: [a]}", "gce: {project: p, zones: [a, b]}"),
 		Entry("its undelete window", local, local+"\ndeletion: {retainFor: 72h}"),
 		Entry("its class, when it had none", local, local+"\nstorageClass: {name: a, reclaimPolicy: Retain}"),

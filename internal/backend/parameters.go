@@ -42,13 +42,13 @@ func ParseParameters(parameters map[string]string, storage ...string) (Parameter
 			return Parameters{}, Invalid.Errorf("unknown parameter %.100q: there are %s. Create the class again without it", key, listed(known))
 		}
 	}
-	_, err := BackendOf(parameters)
+	_, err := NameIn(parameters)
 	return parsed, err
 }
 
-// BackendOf returns the name of the StorageBackend that the parameters of a StorageClass name, or an
+// NameIn returns the name of the StorageBackend that the parameters of a StorageClass name, or an
 // error of kind Invalid. It ignores all other parameters.
-func BackendOf(parameters map[string]string) (string, error) {
+func NameIn(parameters map[string]string) (string, error) {
 	name := parameters[stowagev1alpha1.BackendParameter]
 	if name == "" {
 		return "", Invalid.Errorf("parameter %q is missing: it names a StorageBackend", stowagev1alpha1.BackendParameter)

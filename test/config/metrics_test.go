@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ func tokenOf(ctx SpecContext, name string) string {
 	return request.Status.Token
 }
 
-// readsMetrics binds a service account to the role that config/rbac has for readers.
+// readsMetrics binds a service account to the role that config/rbac has for readers, and waits until the server has noticed.
 func readsMetrics(ctx SpecContext, name string) {
 	GinkgoHelper()
 	binding := &rbacv1.ClusterRoleBinding{
@@ -36,6 +37,14 @@ func readsMetrics(ctx SpecContext, name string) {
 	}
 	Expect(admin.Create(ctx, binding)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, binding)).To(Succeed()) })
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:                  "system:serviceaccount:" + metav1.NamespaceDefault + ":" + name,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/metrics"},
+	}}
+	Eventually(func() bool {
+		Expect(admin.Create(ctx, review)).To(Succeed())
+		return review.Status.Allowed
+	}).WithTimeout(settled).Should(BeTrue())
 }
 
 var _ = Describe("metrics", func() {

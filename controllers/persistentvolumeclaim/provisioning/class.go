@@ -18,7 +18,7 @@ func backendNameOf(class *storagev1.StorageClass) (string, error) {
 	if !backend.IsOurs(class.Provisioner) {
 		return class.Provisioner, nil
 	}
-	return backend.BackendOf(class.Parameters)
+	return backend.NameIn(class.Parameters)
 }
 
 // needsClass reports whether a call can be repeated only with the parameters of the claim's class.

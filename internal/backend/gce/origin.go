@@ -1,14 +1,12 @@
 package gce
 
 import (
-	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
-	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
 )
 
 // origin is what a new disk begins as a copy of. Its zero value is nothing.
@@ -50,23 +48,6 @@ func (b *gceBackend) originOf(ctx context.Context, c *cloud.Client, request back
 			found.Path(), read.Claim.Namespace, read.Claim.Name, read.Claim.UID)
 	}
 	return origin{disk: found}, nil
-}
-
-// classOfCopy is what a copy of the disk has: its type and its key. A key that the StorageClass or the backend demands must be
-// the same, and so must a type that the class names.
-func (o origin) classOfCopy(class diskclass.Class, backendKey string) (diskclass.Class, error) {
-	diskType, key := cloud.NameOf(o.disk.Type), diskclass.KeyOf(o.disk.Disk)
-	wanted := cmp.Or(class.Key, backendKey)
-	switch {
-	case class.Type != "" && class.Type != diskType:
-		return class, backend.Invalid.Errorf("disk %s, which is to be copied, has the type %s, and so has its copy: use a class without the parameter type, or restore a snapshot",
-			o.disk.Path(), diskType)
-	case wanted != "" && wanted != key:
-		return class, backend.Invalid.Errorf("disk %s, which is to be copied, has the encryption key %.300s, and so has its copy, but %s is demanded: restore a snapshot instead",
-			o.disk.Path(), cmp.Or(key, "that Google chose"), wanted)
-	}
-	class.Type, class.Key = diskType, key
-	return class, nil
 }
 
 func errNoOrigin(what string) error {

@@ -139,7 +139,7 @@ func (b *gceBackend) classOf(request backend.Request, from origin) (wanted diskc
 		return wanted, err
 	}
 	if from.disk != nil {
-		if class, err = from.classOfCopy(class, b.spec.disks.Key); err != nil {
+		if class, err = class.OfCopy(from.disk.Disk, b.spec.disks.Key); err != nil {
 			return wanted, err
 		}
 	}

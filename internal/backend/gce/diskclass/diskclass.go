@@ -6,8 +6,11 @@ package diskclass
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
+
+	"google.golang.org/api/compute/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -60,6 +63,22 @@ func (c Class) Or(others Class) Class {
 		Type: cmp.Or(c.Type, others.Type), Labels: merged, Key: cmp.Or(c.Key, others.Key),
 		Performance: performance.Performance{IOPS: cmp.Or(c.IOPS, others.IOPS), Throughput: cmp.Or(c.Throughput, others.Throughput)},
 	}
+}
+
+// OfCopy is what a copy of a disk has: its type and its key. A key that the StorageClass or the backend demands must be the same,
+// and so must a type that the class names.
+func (c Class) OfCopy(source *compute.Disk, backendKey string) (Class, error) {
+	diskType, key, demanded := path.Base(source.Type), KeyOf(source), cmp.Or(c.Key, backendKey)
+	switch {
+	case c.Type != "" && c.Type != diskType:
+		return Class{}, backend.Invalid.Errorf("disk %s, which is to be copied, has the type %.63s, and so has its copy: "+
+			"use a class without the parameter %s, or restore a snapshot", source.Name, diskType, stowagev1alpha1.GCETypeParameter)
+	case demanded != "" && demanded != key:
+		return Class{}, backend.Invalid.Errorf("disk %s, which is to be copied, has the encryption key %.300s, and so has its copy, but %s is demanded: "+
+			"restore a snapshot instead", source.Name, cmp.Or(key, "that Google chose"), demanded)
+	}
+	c.Type, c.Key = diskType, key
+	return c, nil
 }
 
 func typeOf(value string) (string, error) {

@@ -77,13 +77,16 @@ func TestAClassComesBeforeABackend(t *testing.T) {
 
 func TestTheVersionOfAKeyIsLeftOut(t *testing.T) {
 	disk := &compute.Disk{}
-	if SetKey(disk, ""); KeyOf(disk) != "" || disk.DiskEncryptionKey != nil {
+	SetKey(disk, "")
+	if KeyOf(disk) != "" || disk.DiskEncryptionKey != nil {
 		t.Errorf("without a key it is %+v", disk)
 	}
-	if SetKey(disk, key); KeyOf(disk) != key {
+	SetKey(disk, key)
+	if KeyOf(disk) != key {
 		t.Errorf("it has %q", KeyOf(disk))
 	}
-	if SetKey(disk, key+"/cryptoKeyVersions/7"); KeyOf(disk) != key {
+	SetKey(disk, key+"/cryptoKeyVersions/7")
+	if KeyOf(disk) != key {
 		t.Errorf("it has %q", KeyOf(disk))
 	}
 }
