@@ -212,7 +212,8 @@ func bindingModeOf(object *stowagev1alpha1.StorageBackend) storagev1.VolumeBindi
 	}
 }
 
-// release removes the finalizer of the classes of a backend: no reconciler serves it any more, and no claim has a pending operation. With the finalizer, a class could not be deleted after Stowage is uninstalled.
+// release removes the finalizer of the classes of a backend: no reconciler serves it any more, and no claim has a pending
+// operation. With the finalizer, a class could not be deleted after Stowage is uninstalled.
 func (r classes) release(ctx context.Context, live client.Reader, object *stowagev1alpha1.StorageBackend) error {
 	classes := &storagev1.StorageClassList{}
 	if err := live.List(ctx, classes); err != nil {

@@ -24,7 +24,7 @@ const (
 	// callTimeout is far more than a call takes here, also on a busy machine.
 	callTimeout = 15 * time.Second
 	// silence is how long is waited for a server that will not answer.
-	silence = time.Second
+	silence = 2 * time.Second
 	// patience is how long a call may take that has to end by itself.
 	patience = time.Minute
 
