@@ -135,6 +135,25 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 		}),
 	)
 
+	It("starts over where its class was created again since, with parameters", func() {
+		w, disks := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
+		plain := Class("plain", stowagev1alpha1.GCEDriver, map[string]string{"backend": "cloud"})
+		claim := Claim(InClass("plain"))
+		w.create(plain)
+		w.halfMake(claim)
+		Expect(w.storage.Len()).To(Equal(1))
+		w.delete(plain)
+		again := Class("plain", stowagev1alpha1.GCEDriver, map[string]string{"backend": "cloud", "type": "pd-ssd"})
+		w.create(again)
+		w.restart()
+		w.serve(disks)
+		w.settle()
+
+		Expect(provisioned.AttemptOf(w.read(claim))).To(Equal(2))
+		Expect(w.storage.Len()).To(Equal(1))
+		Expect(disks.made[len(disks.made)-1]).To(Equal(map[string]string{"type": "pd-ssd"}))
+	})
+
 	It("can be deleted though a person removed the class's finalizer", func() {
 		w, _, claim := halfMadeQuick()
 		w.delete(quick())

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/gceclass"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/patch"
@@ -20,6 +21,15 @@ import (
 // classOf identifies a class.
 func classOf(class *storagev1.StorageClass) provisioned.Class {
 	return provisioned.Class{Name: class.Name, UID: class.UID}
+}
+
+// isOfAnotherClass reports whether a pending call has the parameters of another class. A call for a cloud that records no class has
+// none: the class was created again since, with some.
+func isOfAnotherClass(operation provisioned.Intent, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
+	if operation.Class == nil {
+		return gceclass.Needs(class, object)
+	}
+	return *operation.Class != classOf(class)
 }
 
 // ensureClassKept adds a finalizer to the class of a claim before storage is called that needs the

@@ -293,7 +293,7 @@ func (r *Provisioner) resumeOperation(
 	switch {
 	case operation.Leaving != "":
 		return r.leaveNode(ctx, claim, operation)
-	case step.IsPlacedElsewhere(claim, scope.Request.Node), operation.Undoing || operation.Backend != object.Name || operation.Class != nil && *operation.Class != classOf(scope.Class),
+	case step.IsPlacedElsewhere(claim, scope.Request.Node), operation.Undoing || operation.Backend != object.Name || isOfAnotherClass(operation, scope.Class, object),
 		operation.Attributes != nil && !ptr.Equal(operation.Attributes, attributes.ClassOf(request)):
 		return r.startOver(ctx, claim)
 	}

@@ -81,6 +81,30 @@ func TestADiskHasTheTypeOfItsClass(t *testing.T) {
 	}
 }
 
+func TestTheIOPSOfABackendAreForItsOwnType(t *testing.T) {
+	w := newWorld(t)
+	on := w.open(func(spec *stowagev1alpha1.GCEBackend) {
+		spec.DiskType, spec.ProvisionedIOPS = "hyperdisk-balanced", new(int64(3000))
+	})
+	w.mustProvision(on, ofClass("1", map[string]string{"type": "pd-ssd"}))
+	w.mustProvision(on, ofClass("2", map[string]string{"type": "hyperdisk-balanced"}))
+	if disk := w.mustHaveOne("pvc-1"); disk.ProvisionedIops != 0 || cloud.NameOf(disk.Type) != "pd-ssd" {
+		t.Errorf("it is %+v", disk)
+	}
+	if disk := w.mustHaveOne("pvc-2"); disk.ProvisionedIops != 3000 {
+		t.Errorf("of the backend's type, it is %+v", disk)
+	}
+}
+
+func TestAnUndoRepeatsACopyWhateverKeyIsDemandedNow(t *testing.T) {
+	w := newWorld(t)
+	withVolume(w, w.open(withKey(oneKey)))
+	unwanted := copying("2")
+	unwanted.Unwanted = true
+	w.mustProvision(w.open(withKey(anotherKey)), unwanted)
+	w.mustHaveKey("pvc-2", oneKey)
+}
+
 func TestACopyHasTheKeyOfItsSource(t *testing.T) {
 	w := newWorld(t)
 	withVolume(w, w.open(withKey(oneKey)))

@@ -139,13 +139,15 @@ func (b *gceBackend) classOf(request backend.Request, from origin) (wanted diskc
 		return wanted, err
 	}
 	if from.disk != nil {
-		if class, err = class.OfCopy(from.disk.Disk, b.spec.disks.Key); err != nil {
-			return wanted, err
-		}
+		class, err = class.OfCopy(from.disk.Disk, b.spec.disks.Key)
 	}
-	wanted = wanted.Or(class).Or(b.spec.disks)
+	// A call that is undone is repeated whatever the backend demands now: an earlier one may be under way.
+	if err != nil && !request.Unwanted {
+		return wanted, err
+	}
+	wanted = wanted.Or(class).Or(b.spec.disks.For(class.Type))
 	wanted.Labels[labels.Claim] = labels.ValueOf(string(request.Claim.UID))
-	if isHyperdisk(wanted.Type) && slices.Contains(request.AccessModes, corev1.ReadOnlyMany) {
+	if !request.Unwanted && isHyperdisk(wanted.Type) && slices.Contains(request.AccessModes, corev1.ReadOnlyMany) {
 		return wanted, backend.Invalid.Errorf("a disk of type %s can't be ReadOnlyMany: ask for ReadWriteOnce, or use a class with another type", wanted.Type)
 	}
 	return wanted, nil

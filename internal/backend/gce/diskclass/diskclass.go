@@ -65,19 +65,27 @@ func (c Class) Or(others Class) Class {
 	}
 }
 
-// OfCopy is what a copy of a disk has: its type and its key. A key that the StorageClass or the backend demands must be the same,
-// and so must a type that the class names.
+// For is what a backend says of disks of a type: its performance is for its own type. Empty is that.
+func (c Class) For(diskType string) Class {
+	if diskType != "" && diskType != c.Type {
+		c.Performance = performance.Performance{}
+	}
+	return c
+}
+
+// OfCopy is what a copy of a disk has: its type and its key. It returns an error, too, where the StorageClass or the backend
+// demands another key, or the class names another type.
 func (c Class) OfCopy(source *compute.Disk, backendKey string) (Class, error) {
-	diskType, key, demanded := path.Base(source.Type), KeyOf(source), cmp.Or(c.Key, backendKey)
+	diskType, key, named, demanded := path.Base(source.Type), KeyOf(source), c.Type, cmp.Or(c.Key, backendKey)
+	c.Type, c.Key = diskType, key
 	switch {
-	case c.Type != "" && c.Type != diskType:
-		return Class{}, backend.Invalid.Errorf("disk %s, which is to be copied, has the type %.63s, and so has its copy: "+
+	case named != "" && named != diskType:
+		return c, backend.Invalid.Errorf("disk %s, which is to be copied, has the type %.63s, and so has its copy: "+
 			"use a class without the parameter %s, or restore a snapshot", source.Name, diskType, stowagev1alpha1.GCETypeParameter)
 	case demanded != "" && demanded != key:
-		return Class{}, backend.Invalid.Errorf("disk %s, which is to be copied, has the encryption key %.300s, and so has its copy, but %s is demanded: "+
+		return c, backend.Invalid.Errorf("disk %s, which is to be copied, has the encryption key %.300s, and so has its copy, but %s is demanded: "+
 			"restore a snapshot instead", source.Name, cmp.Or(key, "that Google chose"), demanded)
 	}
-	c.Type, c.Key = diskType, key
 	return c, nil
 }
 
