@@ -1,36 +1,18 @@
 package controllers
 
 import (
-	"context"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
-
-// parametrised is a cloud that records the parameters of the calls that make disks.
-type parametrised struct {
-	*fake.Backend
-	made []map[string]string
-}
-
-func (*parametrised) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.GCEType }
-
-func (p *parametrised) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { return p, nil }
-
-func (p *parametrised) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	p.made = append(p.made, request.Parameters)
-	return p.Backend.Provision(ctx, request)
-}
 
 // quick is a class with a parameter that the cloud gets.
 func quick() *storagev1.StorageClass {
@@ -41,11 +23,16 @@ func allowing(names ...stowagev1alpha1.GCEClassParameter) func(*stowagev1alpha1.
 	return func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.ClassParameters = names }
 }
 
-func newParametrised(scope reconciler.Scope, names ...stowagev1alpha1.GCEClassParameter) (*world, *parametrised) {
+// havingParameters matches a call with parameters of the class.
+func havingParameters(parameters map[string]string) types.GomegaMatcher {
+	return HaveField("Parameters", Equal(parameters))
+}
+
+// newQuick is a cluster with that class, and a cloud that allows parameters.
+func newQuick(scope reconciler.Scope, names ...stowagev1alpha1.GCEClassParameter) (*world, *changeable) {
 	GinkgoHelper()
 	w := newWorld(scope)
-	disks := &parametrised{Backend: w.storage}
-	w.serve(disks)
+	disks := newChangeable(w)
 	object := cloud()
 	allowing(names...)(object)
 	w.create(object, quick())
@@ -54,9 +41,9 @@ func newParametrised(scope reconciler.Scope, names ...stowagev1alpha1.GCEClassPa
 }
 
 // halfMadeQuick is a cluster with a claim whose disk is made, and whose volume object is lost on the way.
-func halfMadeQuick() (*world, *parametrised, *corev1.PersistentVolumeClaim) {
+func halfMadeQuick() (*world, *changeable, *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	w, disks := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
+	w, disks := newQuick(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
 	claim := Claim(InClass("quick"))
 	w.create(claim)
 	w.faults = map[int]fault{w.written + 2: lost}
@@ -71,7 +58,7 @@ func halfMadeQuick() (*world, *parametrised, *corev1.PersistentVolumeClaim) {
 var _ = Describe("A claim of a cloud's class with parameters", func() {
 	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
 		It("gets a disk with them, where its backend allows them, in scope="+string(scope), func() {
-			w, disks := newParametrised(scope, stowagev1alpha1.GCETypeParameter)
+			w, disks := newQuick(scope, stowagev1alpha1.GCETypeParameter)
 			claim := Claim(InClass("quick"))
 			if scope == reconciler.ClassesScope {
 				requestedFrom(stowagev1alpha1.GCEDriver)(claim)
@@ -80,12 +67,12 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 			w.settle()
 
 			w.get(Volume(provisioned.VolumeID(claim)))
-			Expect(disks.made).To(HaveEach(Equal(map[string]string{"type": "pd-ssd"})))
+			Expect(disks.made).To(HaveEach(havingParameters(map[string]string{"type": "pd-ssd"})))
 		})
 	}
 
 	It("says which its backend allows, and gets no disk without them", func() {
-		w, _ := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCELabelsParameter)
+		w, _ := newQuick(reconciler.ClusterScope, stowagev1alpha1.GCELabelsParameter)
 		claim := Claim(InClass("quick"))
 		w.create(claim)
 		w.settle()
@@ -97,7 +84,7 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 	})
 
 	It("isn't begun with a class that is being deleted", func() {
-		w, _ := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
+		w, _ := newQuick(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
 		update(w, quick(), func(class *storagev1.StorageClass) { class.Finalizers = []string{"example.com/kept"} })
 		w.delete(quick())
 		claim := Claim(InClass("quick"))
@@ -121,7 +108,7 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 			Expect(w.gone(claim)).To(BeTrue())
 			Expect(w.storage.Len()).To(BeZero())
 			Expect(len(disks.made)).To(BeNumerically(">", 1))
-			Expect(disks.made).To(HaveEach(Equal(map[string]string{"type": "pd-ssd"})))
+			Expect(disks.made).To(HaveEach(havingParameters(map[string]string{"type": "pd-ssd"})))
 			Expect(w.gone(quick())).To(BeTrue())
 		},
 		Entry("though its class is deleted", func(*world, *corev1.PersistentVolumeClaim) {}),
@@ -136,7 +123,7 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 	)
 
 	It("starts over where its class was created again since, with parameters", func() {
-		w, disks := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
+		w, disks := newQuick(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
 		plain := Class("plain", stowagev1alpha1.GCEDriver, map[string]string{"backend": "cloud"})
 		claim := Claim(InClass("plain"))
 		w.create(plain)
@@ -151,7 +138,7 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 
 		Expect(provisioned.AttemptOf(w.read(claim))).To(Equal(2))
 		Expect(w.storage.Len()).To(Equal(1))
-		Expect(disks.made[len(disks.made)-1]).To(Equal(map[string]string{"type": "pd-ssd"}))
+		Expect(disks.made[len(disks.made)-1]).To(havingParameters(map[string]string{"type": "pd-ssd"}))
 	})
 
 	It("can be deleted though a person removed the class's finalizer", func() {
@@ -178,11 +165,11 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 
 		Expect(w.gone(claim)).To(BeTrue())
 		Expect(w.storage.Len()).To(BeZero())
-		Expect(disks.made).NotTo(ContainElement(HaveKeyWithValue("type", "pd-standard")))
+		Expect(disks.made).NotTo(ContainElement(havingParameters(map[string]string{"type": "pd-standard"})))
 	})
 
 	It("leaves no finalizer on its class after its backend is gone", func() {
-		w, _ := newParametrised(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
+		w, _ := newQuick(reconciler.ClusterScope, stowagev1alpha1.GCETypeParameter)
 		claim := Claim(InClass("quick"))
 		w.create(claim)
 		w.settle()

@@ -21,8 +21,8 @@ import (
 type changeable struct {
 	*fake.Backend
 	changed map[string]backend.Attributes
-	// made are the attributes of all calls that make a disk.
-	made []*backend.Attributes
+	// made are all calls that make a disk.
+	made []backend.Request
 }
 
 func newChangeable(w *world) *changeable {
@@ -37,7 +37,7 @@ func (*changeable) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.G
 func (c *changeable) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { return c, nil }
 
 func (c *changeable) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	c.made = append(c.made, request.Attributes)
+	c.made = append(c.made, request)
 	return c.Backend.Provision(ctx, request)
 }
 
@@ -129,7 +129,7 @@ var _ = Describe("A claim of a node's disk that names a VolumeAttributesClass", 
 })
 
 func havingIOPS(number string) types.GomegaMatcher {
-	return HaveValue(HaveField("Parameters", Equal(map[string]string{"iops": number})))
+	return HaveField("Attributes", HaveValue(HaveField("Parameters", Equal(map[string]string{"iops": number}))))
 }
 
 // halfMadeDisk is a cluster with a claim whose disk is made, and whose volume object is lost on the way.

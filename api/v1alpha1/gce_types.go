@@ -54,8 +54,8 @@ type GCEBackend struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('stowage-'))",message="keys of labels that begin with stowage- are Stowage's own"
 	// +optional
 	Labels map[string]GCELabelValue `json:"labels,omitempty"`
-	// provisionedIOPS of each new disk, in I/O operations a second, if the disk
-	// type supports it. Default: that of the type. A change holds for disks made
+	// provisionedIOPS of each new disk of type diskType, in I/O operations a
+	// second, if the type supports it. Default: that of the type. A change holds for disks made
 	// after it.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
@@ -72,7 +72,8 @@ type GCEBackend struct {
 	// classParameters are the parameters that StorageClasses of this backend may
 	// have, by the names of Google's own CSI driver. In disks of such a class they
 	// come before what is said here; labels are added. Default: none. A change
-	// holds for claims that have no disk yet.
+	// holds at once: a claim without a PersistentVolume waits while its class has
+	// a parameter that isn't listed.
 	// +kubebuilder:validation:MaxItems=5
 	// +listType=set
 	// +optional

@@ -222,7 +222,7 @@ func (r classes) release(ctx context.Context, live client.Reader, object *stowag
 	for i := range classes.Items {
 		class := &classes.Items[i]
 		before := class.DeepCopy()
-		if !names(class, object) || !controllerutil.RemoveFinalizer(class, stowagev1alpha1.ProvisioningFinalizer) {
+		if !isClassOf(class, object) || !controllerutil.RemoveFinalizer(class, stowagev1alpha1.ProvisioningFinalizer) {
 			continue
 		}
 		if err := r.client.Patch(ctx, class, patch.Fenced(before)); client.IgnoreNotFound(err) != nil {
@@ -232,8 +232,8 @@ func (r classes) release(ctx context.Context, live client.Reader, object *stowag
 	return nil
 }
 
-// names reports whether a class is one of a backend.
-func names(class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
+// isClassOf reports whether a class is one of a backend.
+func isClassOf(class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
 	return class.Provisioner == backend.DriverOf(object) &&
 		(object.Spec.CSI != nil || class.Parameters[stowagev1alpha1.BackendParameter] == object.Name)
 }

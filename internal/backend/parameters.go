@@ -30,7 +30,6 @@ func ParseParameters(parameters map[string]string, storage ...string) (Parameter
 	for _, key := range slices.Sorted(maps.Keys(parameters)) {
 		switch {
 		case key == stowagev1alpha1.BackendParameter:
-			parsed.Backend = parameters[key]
 		case key == stowagev1alpha1.FSTypeParameter:
 			parsed.FSType = parameters[key]
 		case slices.Contains(storage, key):
@@ -42,8 +41,11 @@ func ParseParameters(parameters map[string]string, storage ...string) (Parameter
 			return Parameters{}, Invalid.Errorf("unknown parameter %.100q: there are %s. Create the class again without it", key, listed(known))
 		}
 	}
-	_, err := NameIn(parameters)
-	return parsed, err
+	var err error
+	if parsed.Backend, err = NameIn(parameters); err != nil {
+		return Parameters{}, err
+	}
+	return parsed, nil
 }
 
 // NameIn returns the name of the StorageBackend that the parameters of a StorageClass name, or an

@@ -8,7 +8,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/csiclass"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/gceclass"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/ownclass"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
@@ -23,14 +23,14 @@ func backendNameOf(class *storagev1.StorageClass) (string, error) {
 
 // needsClass reports whether a call can be repeated only with the parameters of the claim's class.
 func needsClass(class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
-	return object.Spec.CSI != nil || gceclass.Needs(class, object)
+	return object.Spec.CSI != nil || ownclass.Needs(class, object)
 }
 
 // fillFromClass adds to a request what its class asks for.
 func (r *Provisioner) fillFromClass(request *backend.Request, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) error {
 	var err error
 	if object.Spec.CSI == nil {
-		err = gceclass.Fill(request, class, object)
+		err = ownclass.Fill(request, class, object)
 	} else {
 		err = csiclass.Fill(request, class, object, r.namespace)
 	}

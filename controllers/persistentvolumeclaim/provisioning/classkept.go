@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/gceclass"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/ownclass"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/patch"
@@ -27,7 +27,7 @@ func classOf(class *storagev1.StorageClass) provisioned.Class {
 // none: the class was created again since, with some.
 func isOfAnotherClass(operation provisioned.Intent, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
 	if operation.Class == nil {
-		return gceclass.Needs(class, object)
+		return ownclass.Needs(class, object)
 	}
 	return *operation.Class != classOf(class)
 }

@@ -16,7 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/attributes"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/gceclass"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/ownclass"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -159,8 +159,8 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 		return backend.InProgress.Errorf("the claim has changed: it is read again")
 	}
 	request := r.requestOf(ctx, claim, operation)
-	if err := gceclass.FillAgain(ctx, r.live, claim, operation, &request); err != nil {
-		return fmt.Errorf("reading StorageClass %s: %w", storageclass.Of(claim), err)
+	if err := ownclass.FillAgain(ctx, r.live, claim, operation, &request); err != nil {
+		return err
 	}
 	if request.Attributes, err = attributes.Recorded(ctx, r.live, operation.Attributes); err != nil {
 		return err

@@ -9,11 +9,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
-var (
-	validKey = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$`)
+const (
+	// versions is between a key's name and its version.
+	versions = "/cryptoKeyVersions/"
 	// currentVersion is that of each key: none is rotated, and none is missing.
-	currentVersion = "/cryptoKeyVersions/1"
+	currentVersion = versions + "1"
 )
+
+var validKey = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$`)
 
 // newKey is the key of Cloud KMS that a request names, with its version, as answers have it. Nil is a
 // key of Google's. Keys that clients send are not served.
@@ -34,7 +37,7 @@ func keyName(key *compute.CustomerEncryptionKey) string {
 	if key == nil {
 		return ""
 	}
-	name, _, _ := strings.Cut(key.KmsKeyName, "/cryptoKeyVersions/")
+	name, _, _ := strings.Cut(key.KmsKeyName, versions)
 	return name
 }
 

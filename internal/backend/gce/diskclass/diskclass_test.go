@@ -90,3 +90,30 @@ func TestTheVersionOfAKeyIsLeftOut(t *testing.T) {
 		t.Errorf("it has %q", KeyOf(disk))
 	}
 }
+
+func TestACopyHasTheTypeAndTheKeyOfItsSource(t *testing.T) {
+	source := &compute.Disk{Name: "data", Type: "zones/z/diskTypes/pd-ssd"}
+	SetKey(source, key+"/cryptoKeyVersions/7")
+	for name, test := range map[string]struct {
+		class   Class
+		backend string
+		problem string
+	}{
+		"nothing is demanded":      {Class{}, "", ""},
+		"the same is demanded":     {Class{Type: "pd-ssd", Key: key}, "another", ""},
+		"the backend demands it":   {Class{}, key, ""},
+		"another type":             {Class{Type: "pd-balanced"}, "", "has the type pd-ssd"},
+		"another key":              {Class{Key: "another"}, key, "but another is demanded"},
+		"another of the backend's": {Class{}, "another", "but another is demanded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := test.class.OfCopy(source, test.backend)
+			if got.Type != "pd-ssd" || got.Key != key {
+				t.Errorf("it is %+v", got)
+			}
+			if test.problem == "" && err != nil || test.problem != "" && (!errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), test.problem)) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}

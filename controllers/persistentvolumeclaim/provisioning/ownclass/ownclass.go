@@ -1,9 +1,9 @@
-// Package gceclass reads what StorageClasses say of the disks of a cloud. The StorageBackend says which
-// parameters they may have.
+// Package ownclass reads the StorageClasses of Stowage's own drivers. Those of a cloud may have parameters
+// that only the storage understands: its StorageBackend says which.
 //
 // A cloud takes a call with other parameters for another call. So the class is kept while a call is
 // pending, and an undo repeats the call with the same parameters.
-package gceclass
+package ownclass
 
 import (
 	"context"
@@ -17,9 +17,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Fill adds to a request what a class of one of Stowage's own drivers says. Its errors are of kind Invalid.
+// Fill adds to a request what a class says. Its errors are of kind Invalid.
 func Fill(request *backend.Request, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) error {
 	parameters, err := backend.ParseParameters(class.Parameters, allowed(object)...)
 	if err != nil && object.Spec.GCE != nil {
@@ -39,7 +40,7 @@ func allowed(object *stowagev1alpha1.StorageBackend) (names []string) {
 	return names
 }
 
-// Needs reports whether calls for a class have parameters of it.
+// Needs reports whether calls for a class have parameters that only the storage understands.
 func Needs(class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) bool {
 	return object.Spec.GCE != nil && len(storageclass.DriverParameters(class)) > 0
 }
@@ -49,14 +50,15 @@ func Needs(class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend
 // claim can be deleted.
 func FillAgain(ctx context.Context, live client.Reader, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent, request *backend.Request) error {
 	// A record without a backend can't be read: then the claim's class has the parameters.
-	name, isUnknown := storageclass.Of(claim), operation.Backend == ""
-	if !isUnknown && (operation.Class == nil || operation.Class.Name != name) {
+	isUnknown := operation.Backend == ""
+	if !isUnknown && operation.Class == nil {
 		return nil
 	}
 	class := &storagev1.StorageClass{}
-	if err := live.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
-		return client.IgnoreNotFound(err)
+	if err := live.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class); err != nil {
+		return wrap.Error(client.IgnoreNotFound(err), "reading StorageClass %s", storageclass.Of(claim))
 	}
+	// The claim's own class alone counts: users can write the record.
 	if isUnknown || class.UID == operation.Class.UID {
 		request.Parameters = storageclass.DriverParameters(class)
 	}
