@@ -124,9 +124,10 @@ func (v *DesiredVolume) failed(err error) podstatus.Progress {
 
 // pass is one pass over a pod that needs its volumes.
 type pass struct {
-	pod     *corev1.Pod
-	table   mount.Table
-	desired *DesiredPod
+	pod        *corev1.Pod
+	operations operations.View
+	table      mount.Table
+	desired    *DesiredPod
 	// states is how far the volumes are, in their order.
 	states []podstatus.Progress
 }

@@ -80,11 +80,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 // publish brings each volume of the pod one step further, and reports the pod's progress.
 func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	comparison := r.losses.Begin()
+	// Operations first: the table may be older than the end of one that ran.
+	running := r.operations.View(pod.UID)
 	table, err := r.Mounter.Table()
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	at := &pass{pod: pod, table: table, desired: r.desired.Want(pod)}
+	at := &pass{pod: pod, operations: running, table: table, desired: r.desired.Want(pod)}
 	// All volumes before the first is mounted, so that one write reports all disks as in use.
 	for _, volume := range at.desired.Volumes {
 		volume.Unresolved = r.ensureResolved(ctx, pod, volume)
@@ -150,15 +152,14 @@ func (r *Reconciler) mount(ctx context.Context, at *pass, volume *DesiredVolume,
 	volume.Waits = 0
 	task := operations.Task{Kind: operations.Mounting, Type: volumes.QueueOf(resolved.Plugin, resolved.Spec, dir), Dir: dir, Pod: at.pod.UID}
 	task.About = effect.AboutVolume(at.pod, resolved.PersistentVolume, volume.Volume.Name)
-	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error {
+	outcome := at.operations.Do(ctx, task, func(ctx context.Context) error {
 		if err := r.Tree.EnsureParent(task.Pod, resolved.Location()); err != nil {
 			return err
 		}
 		return volume.Projected.written.Write(resolved.Files, func() error { return resolved.Plugin.Publish(ctx, resolved.Spec, dir) })
 	})
 	if outcome.Err != nil {
-		// By the next attempt, the claim may be bound to another volume, or the volume be
-		// attached again.
+		// By the next attempt, the claim may be bound to another volume, or the volume attached again.
 		volume.Resolved = nil
 	}
 	state := progressOf(outcome)

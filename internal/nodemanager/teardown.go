@@ -36,13 +36,13 @@ type remover struct {
 // cached is nil if the pod isn't in the cache.
 func (r *remover) teardown(ctx context.Context, uid types.UID, cached *corev1.Pod) (reconcile.Result, error) {
 	// Operations first: a running mount is about to make a directory, and no new one begins.
-	running := r.operations.IsRunning(uid)
+	running := r.operations.View(uid)
 	hasDir, err := r.Tree.HasPod(uid)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	deleting := cached != nil && cached.DeletionTimestamp != nil
-	if !running && !hasDir && !deleting {
+	if !running.IsRunning() && !hasDir && !deleting {
 		r.forget(uid)
 		return reconcile.Result{}, nil
 	}
@@ -99,7 +99,7 @@ func (r *remover) reportProblems(ctx context.Context, uid types.UID, pod *corev1
 func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Duration, problems []error) {
 	r.operations.Cancel(uid)
 	// Before the directories are listed: a mount that still runs is about to make one.
-	running := r.operations.IsRunning(uid)
+	running := r.operations.View(uid)
 	found, err := r.Tree.Volumes(uid)
 	if err != nil {
 		return 0, []error{err}
@@ -110,7 +110,7 @@ func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Dur
 		problems = append(problems, err)
 	}
 	for _, at := range found {
-		state, err := r.unpublish(ctx, uid, at)
+		state, err := r.unpublish(ctx, uid, at, running)
 		if err != nil {
 			problems = append(problems, err)
 		}
@@ -119,7 +119,7 @@ func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Dur
 	if len(states) > 0 || len(problems) > 0 {
 		return podstatus.Soonest(states), problems
 	}
-	if running {
+	if running.IsRunning() {
 		return slowOperation, nil
 	}
 	if err := r.Tree.RemovePod(uid); err != nil {
@@ -129,7 +129,7 @@ func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Dur
 }
 
 // unpublish unmounts one volume, once no part of it is mounted.
-func (r *remover) unpublish(ctx context.Context, uid types.UID, at poddir.Location) (podstatus.Progress, error) {
+func (r *remover) unpublish(ctx context.Context, uid types.UID, at poddir.Location, running operations.View) (podstatus.Progress, error) {
 	if r.subPaths.remain(uid, at.Name) {
 		return podstatus.Progress{Again: slowOperation}, nil
 	}
@@ -142,7 +142,7 @@ func (r *remover) unpublish(ctx context.Context, uid types.UID, at poddir.Locati
 		return podstatus.Progress{}, fmt.Errorf("volume %s waits for its CSI driver, which unmounts it: %w", at.Name, err)
 	}
 	task := operations.Task{Kind: operations.Unmounting, Type: r.queueOf(uid, at), Dir: dir, Pod: uid, About: []any{effect.Volume, at.Name, effect.Node, r.NodeName, effect.Pod, string(uid)}}
-	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
+	outcome := running.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
 	if outcome.Err != nil {
 		return progressOf(outcome), fmt.Errorf("volume %s: %w", at.Name, outcome.Err)
 	}

@@ -66,6 +66,11 @@ func New(clock clock.WithDelayedExecution, metrics *metrics.Metrics) *Operations
 func (o *Operations) Do(ctx context.Context, task Task, work func(context.Context) error) Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.do(ctx, task, work)
+}
+
+// do is Do with the lock held.
+func (o *Operations) do(ctx context.Context, task Task, work func(context.Context) error) Outcome {
 	state, known := o.states[task.Dir]
 	if known && task.Kind.undoes(state.Kind) {
 		o.cancel(state)
@@ -173,18 +178,6 @@ func (o *Operations) Known() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.states)
-}
-
-// IsRunning reports whether a pod has a running or queued operation.
-func (o *Operations) IsRunning(pod types.UID) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, state := range o.states {
-		if state.phase != idle && state.Pod == pod {
-			return true
-		}
-	}
-	return false
 }
 
 // IsRunningAt reports whether a volume directory has a running or queued operation.

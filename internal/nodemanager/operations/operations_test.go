@@ -37,12 +37,12 @@ func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 	if !operations.IsRunningAt("hangs") || operations.IsRunningAt("another") {
 		t.Error("it isn't known where something runs")
 	}
-	if !operations.IsRunning(nodetest.SomePod) || operations.IsRunning("pod-2") {
+	if !operations.View(nodetest.SomePod).IsRunning() || operations.View("pod-2").IsRunning() {
 		t.Error("the wrong pod has something running")
 	}
 	hangs <- nil
 	<-ended
-	if operations.IsRunning(nodetest.SomePod) {
+	if operations.View(nodetest.SomePod).IsRunning() {
 		t.Error("it still counts as running")
 	}
 }
@@ -125,7 +125,7 @@ func TestNothingIsKeptOfAPodThatIsGone(t *testing.T) {
 
 	operations.Forget(nodetest.SomePod)
 
-	if !operations.IsRunning(nodetest.SomePod) || len(operations.states) != 2 {
+	if !operations.View(nodetest.SomePod).IsRunning() || len(operations.states) != 2 {
 		t.Errorf("what is left: %v", operations.states)
 	}
 	hangs <- nil

@@ -100,7 +100,7 @@ func TestAQueuedMountIsDroppedByItsUnmount(t *testing.T) {
 	c.request(t, "nfs", Slots)
 	task := Task{Kind: Mounting, Type: "nfs", Dir: "late", Pod: "pod-2"}
 	c.Do(t.Context(), task, func(context.Context) error { t.Error("it was mounted"); return nil })
-	if !c.IsRunning("pod-2") || !c.IsRunningAt("late") {
+	if !c.View("pod-2").IsRunning() || !c.IsRunningAt("late") {
 		t.Error("a mount that is about to begin isn't known")
 	}
 
@@ -124,7 +124,7 @@ func TestAQueuedMountIsDroppedWithItsPod(t *testing.T) {
 
 	c.Cancel("pod-2")
 
-	if c.IsRunning("pod-2") {
+	if c.View("pod-2").IsRunning() {
 		t.Error("it is still queued")
 	}
 	if len(c.states) != Slots {
