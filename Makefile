@@ -261,7 +261,7 @@ tables-upstream: controlplane ## Play the tables of Kubernetes' own controller o
 	@STOWAGE_UPSTREAM_TABLES='$(CURDIR)/bin/upstream/tables.jsonl' $(GO_TEST) -v -count=1 -timeout 20m ./controllers -run '^TestControllers$$' -ginkgo.focus="Upstream's tables $(FOCUS)"
 
 .PHONY: e2e-upstream
-e2e-upstream: build controlplane-whole upstream-images bin/kustomize bin/ginkgo ## Kubernetes' own end-to-end tests of storage, against Stowage as each of OVERLAYS installs it. UPSTREAM=ci is a selection, FOCUS narrows it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
+e2e-upstream: build controlplane-whole upstream-images bin/kustomize bin/snapshot-controller bin/ginkgo ## Kubernetes' own end-to-end tests of storage, against Stowage as each of OVERLAYS installs it. UPSTREAM=ci is a selection, FOCUS narrows it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
 	@hack/need.sh guests nodes
 	@$(BUILD_SUITE) ./test/e2e/upstream
 	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_UPSTREAM='$(UPSTREAM)' STOWAGE_UPSTREAM_FOCUS='$(FOCUS)' STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/upstream.test run $(SELECTED); done

@@ -6,12 +6,15 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -30,6 +33,34 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 		Expect(w.storage.Source(provisioned.VolumeID(claim))).To(HaveValue(HaveField("ID", provisioned.VolumeID(source))))
 	})
+
+	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
+		DescribeTable("and whose class waits for a pod, without one in scope="+string(scope),
+			func(source func(*corev1.PersistentVolumeClaim), prepare func(*world), made bool) {
+				w := newWorldIn(newMemory())
+				w.boundClaim()
+				prepare(w)
+				late := Class("late", stowagev1alpha1.LocalDriver, map[string]string{stowagev1alpha1.BackendParameter: "disks"})
+				late.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
+				claim := Claim(ClaimNamed("copy"), InClass("late"), source)
+				w.scope = scope
+				w.restart()
+				w.create(late, claim)
+
+				w.settle()
+
+				Expect(w.storage.Has(provisioned.VolumeID(claim))).To(Equal(made))
+			},
+			Entry("is made where the backend makes copies beside their source",
+				startingFrom("", provisioned.ClaimKind, "data"), func(w *world) { w.storage.SetInPlace() }, true),
+			Entry("waits where a copy may lie elsewhere",
+				startingFrom("", provisioned.ClaimKind, "data"), func(*world) {}, false),
+			Entry("waits where it isn't a copy",
+				func(*corev1.PersistentVolumeClaim) {}, func(w *world) { w.storage.SetInPlace() }, false),
+			Entry("waits where a populator fills it",
+				startingFrom("example.com", "Backup", "data"), func(w *world) { w.storage.SetInPlace() }, false),
+		)
+	}
 
 	It("waits for the other to have a volume", func() {
 		w := newWorldIn(newMemory())

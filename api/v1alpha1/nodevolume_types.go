@@ -62,6 +62,8 @@ type NodeVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.allocation) == has(oldSelf.allocation) && (!has(self.allocation) || self.allocation == oldSelf.allocation)",message="allocation is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="source is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.snapshotUID) == has(oldSelf.snapshotUID) && (!has(self.snapshotUID) || self.snapshotUID == oldSelf.snapshotUID)",message="snapshotUID is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(self.snapshotUID) || has(self.source)",message="a snapshot needs a source"
 // +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef",message="claimRef is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.reservedCapacity) == has(oldSelf.reservedCapacity) && (!has(self.reservedCapacity) || quantity(string(self.reservedCapacity)).compareTo(quantity(string(oldSelf.reservedCapacity))) == 0)",message="reservedCapacity is immutable"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
@@ -81,9 +83,8 @@ type NodeVolumeSpec struct {
 	// can be removed without the StorageBackend. Immutable.
 	// +required
 	Path AbsolutePath `json:"path"`
-	// capacity that is requested, in bytes: for an Image, a multiple of 512. It can
-	// grow. A growth that isn't granted yet can be withdrawn: it is never less than
-	// status.capacity.
+	// capacity that is requested, in bytes: for an Image, a multiple of 512. It can grow. A growth that isn't
+	// granted yet can be withdrawn: it is never less than status.capacity.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isGreaterThan(quantity('4Ei'))",message="capacity must be at most 4Ei"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && !string(self).matches('[mun]$')",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
 	// +required
@@ -106,31 +107,32 @@ type NodeVolumeSpec struct {
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
 	FSType string `json:"fsType,omitempty"`
-	// allocation is Full or Sparse. With Full the disk keeps room for all of an
-	// Image from the start, with Sparse only for what is written. Default Full.
-	// Immutable.
+	// allocation is Full or Sparse. With Full the disk keeps room for all of an Image from the start, with Sparse
+	// only for what is written. Default Full. Immutable.
 	// +optional
 	Allocation LocalAllocation `json:"allocation,omitempty"`
-	// source is the name of the NodeVolume that this one is made as a copy of. It
-	// must have the same node, the same backend, and a claim in the same namespace.
-	// It isn't removed before the copy is made. Default none: the volume begins
-	// empty. Immutable.
+	// source is the name of the NodeVolume that this one is made as a copy of. It must have the same node, the
+	// same backend, and a claim in the same namespace. It isn't removed before the copy is made. Default none:
+	// the volume begins empty. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Source string `json:"source,omitempty"`
+	// snapshotUID is the uid of the VolumeSnapshot that the volume is the content of. Its name is snapshot-<uid>,
+	// and its claimRef that of its source. No pod uses it. Default none: it is its claim's. Immutable.
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]{1,64}$')",message="snapshotUID must be the uid of a VolumeSnapshot"
+	// +optional
+	SnapshotUID types.UID `json:"snapshotUID,omitempty"`
 	// claimRef is the claim of the volume: the owner record. Immutable.
 	// +required
 	ClaimRef ClaimReference `json:"claimRef"`
-	// removeData orders that the data is removed when the object is deleted. The
-	// manager sets it when it reclaims the volume, just before it deletes the object:
-	// no other deletion touches data. Default false. It can be unset until
-	// status.removing is set.
+	// removeData orders that the data is removed when the object is deleted. The manager sets it when it reclaims
+	// the volume, just before it deletes the object: no other deletion touches data. Default false. It can be
+	// unset until status.removing is set.
 	// +optional
 	RemoveData bool `json:"removeData,omitempty"`
-	// adopt means that the volume exists on the disk, and is never made: a missing
-	// one is Lost. The manager sets it when it creates the object again of a volume
-	// that the agent found on the disk. Default false. Immutable.
+	// adopt means that the volume exists on the disk, and is never made: a missing one is Lost. The manager sets
+	// it when it creates the object again of a volume that the agent found on the disk. Default false. Immutable.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 }
@@ -169,10 +171,9 @@ type NodeVolumeStatus struct {
 	// may have a project quota. Else the capacity is advisory. Default false.
 	// +optional
 	Enforced bool `json:"enforced,omitempty"`
-	// used is how much of the volume is used, in bytes. It counts the file system
-	// in an Image, the disk for a block device, and the files of a Directory. It
-	// is written after a change by a twentieth of the capacity, else at most every
-	// ten minutes. It is absent where it isn't known.
+	// used is how much of the volume is used, in bytes. It counts the file system in an Image, the disk for a block
+	// device, and the files of a Directory. It is written after a change by a twentieth of the capacity, else at
+	// most every ten minutes. It is absent where it isn't known.
 	// +optional
 	Used *resource.Quantity `json:"used,omitempty"`
 	// usedInodes is how many files and directories it has. It is written with used.

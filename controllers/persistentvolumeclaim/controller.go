@@ -97,13 +97,13 @@ func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.adjust}
 	case r.scope == reconciler.ClassesScope:
 		return []step.Func{
-			r.findClass, r.provisioner.AwaitProvisionRequest, r.provisioner.FindProvisionedVolume, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
+			r.findClass, r.sources.FindPlace, r.provisioner.AwaitProvisionRequest, r.provisioner.FindProvisionedVolume, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
 		}
 	case binder.Completed(claim):
 		return []step.Func{r.protector.EnsureProtected, r.ensureMigrated, r.binder.FindBoundVolume, r.binder.Bind, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.adjust}
 	default:
 		return []step.Func{
-			r.protector.EnsureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.FindVolume, r.binder.ReportMismatches, r.assignDefaultClass, r.provisioner.Provision, r.binder.Bind,
+			r.protector.EnsureProtected, r.ensureMigrated, r.findClass, r.sources.FindPlace, r.findNode, r.binder.FindVolume, r.binder.ReportMismatches, r.assignDefaultClass, r.provisioner.Provision, r.binder.Bind,
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (r *Reconciler) findNode(ctx context.Context, scope *step.Scope) (*step.Wai
 		return nil, err
 	}
 	if name == "" {
-		scope.Request.Delayed = true
+		scope.Request.Delayed = !scope.Placed
 		return nil, nil
 	}
 	// The scheduler writes the annotation if no existing volume suits the pod.

@@ -136,6 +136,10 @@ func adviceOnRecord(record *stowagev1alpha1.NodeVolume) string {
 	if record.Spec.RemoveData && !record.DeletionTimestamp.IsZero() {
 		return fmt.Sprintf("NodeVolume %s: the agent of node %s is to remove its data", record.Name, record.Spec.NodeName)
 	}
+	if record.Spec.SnapshotUID != "" {
+		return fmt.Sprintf("snapshot %s: delete its VolumeSnapshot, and the VolumeSnapshotContent if that stays; a snapshot without either "+
+			"is removed with NodeVolume %s: delete that and set its spec.removeData", record.Name, record.Name)
+	}
 	return fmt.Sprintf("NodeVolume %s, which no volume uses: delete it and set its spec.removeData to remove its data, "+
 		"or take its finalizer off to keep it", record.Name)
 }

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -23,9 +24,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
+	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -47,6 +48,7 @@ type Reconciler struct {
 	maker    *maker
 	releaser *releaser
 	report   *reporter
+	storage  *opener.Opener
 	waking   *wake.Source
 }
 
@@ -55,7 +57,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	waking, report := &wake.Source{}, &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
 	targets := targets{backends: backends{deps.Client}, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
 	return &Reconciler{
-		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), waking: waking, report: report,
+		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), storage: deps.Storage, waking: waking, report: report,
 		maker:    &maker{client: deps.Client, targets: targets, report: report},
 		releaser: &releaser{client: deps.Client, live: deps.Live, targets: targets, report: report},
 	}
@@ -64,7 +66,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents/status,verbs=patch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotclasses,verbs=get
-// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends;nodevolumes,verbs=get;list;watch
 
 // Reconcile brings one content as far as possible now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -108,12 +110,13 @@ func (r *Reconciler) execute(ctx context.Context, content *snapshotv1.VolumeSnap
 	}
 }
 
-// SetupWithManager watches contents, and backends that change.
+// SetupWithManager watches contents, backends that change, and the NodeVolumes of snapshots.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumesnapshotcontent").
-		For(&snapshotv1.VolumeSnapshotContent{}).
+		For(&snapshotv1.VolumeSnapshotContent{}, builder.WithPredicates(byOthers())).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), wake.OnlyNewSpecs()).
+		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(r.contentOfNodeVolume)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers.Of(mgr, "volumesnapshotcontent", snapshotWorkers),
@@ -121,20 +124,4 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			CacheSyncTimeout:        syncTimeout,
 		}).
 		Complete(effect.Reported[ctrl.Request](r))
-}
-
-// unsettled returns the contents of a backend's driver that wait for something.
-func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reconcile.Request {
-	driver := backend.DriverOf(object.(*stowagev1alpha1.StorageBackend))
-	contents := &snapshotv1.VolumeSnapshotContentList{}
-	if err := r.client.List(ctx, contents, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the contents of a driver", "driver", driver)
-	}
-	var found []reconcile.Request
-	for i := range contents.Items {
-		if content := &contents.Items[i]; content.Spec.Driver == driver && !isSettled(content) {
-			found = append(found, wake.Request(content))
-		}
-	}
-	return found
 }

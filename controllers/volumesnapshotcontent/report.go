@@ -74,7 +74,8 @@ func (r *reporter) made(ctx context.Context, content *snapshotv1.VolumeSnapshotC
 	return ctrl.Result{RequeueAfter: untilReady}, nil
 }
 
-// failed records why there is no snapshot yet, and when it is tried again.
+// failed records why there is no snapshot yet, and when it is tried again. Work that goes on has no event: what is
+// said of it changes.
 func (r *reporter) failed(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, reason string, failure error) (ctrl.Result, error) {
 	if errors.Is(failure, backend.Queued) {
 		// The answer wakes the content.
@@ -92,7 +93,9 @@ func (r *reporter) failed(ctx context.Context, content *snapshotv1.VolumeSnapsho
 			return ctrl.Result{}, wrap.Error(err, "recording the error of VolumeSnapshotContent %s", content.Name)
 		}
 	}
-	r.warn(content, reason, text)
+	if backend.KindOf(failure) != backend.InProgress {
+		r.warn(content, reason, text)
+	}
 	return retry(failure)
 }
 

@@ -41,7 +41,10 @@ type target struct {
 // forCreation returns the backend of a content, and the request for its snapshot.
 func (t targets) forCreation(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (*target, backend.SnapshotRequest, error) {
 	owner := content.Spec.VolumeSnapshotRef.UID
-	request := backend.SnapshotRequest{ID: backend.SnapshotID(owner), Owner: owner, Volume: ptr.Deref(content.Spec.Source.VolumeHandle, "")}
+	request := backend.SnapshotRequest{
+		ID: backend.SnapshotID(owner), Owner: owner, Namespace: content.Spec.VolumeSnapshotRef.Namespace, Volume: ptr.Deref(content.Spec.Source.VolumeHandle, ""),
+		Unwanted: !content.DeletionTimestamp.IsZero() && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete,
+	}
 	object, err := t.backends.of(ctx, content)
 	if err != nil {
 		return nil, request, err
@@ -49,11 +52,19 @@ func (t targets) forCreation(ctx context.Context, content *snapshotv1.VolumeSnap
 	if !object.DeletionTimestamp.IsZero() && !isBeingCreated(content) && recorded(content) == "" {
 		return nil, request, backend.Invalid.Errorf("StorageBackend %s is being deleted: no snapshot is begun", object.Name)
 	}
-	if request.Parameters, err = t.parameters(ctx, content, object); err != nil {
-		return nil, request, err
+	if !request.Unwanted || !hasNoParameters(object) {
+		if request.Parameters, err = t.parameters(ctx, content, object); err != nil {
+			return nil, request, err
+		}
 	}
 	opened, err := t.open(content, object)
 	return opened, request, err
+}
+
+// hasNoParameters reports whether a backend's snapshots have no parameters: then a class that is gone keeps none
+// from being deleted.
+func hasNoParameters(object *stowagev1alpha1.StorageBackend) bool {
+	return object.Spec.Local != nil || object.Spec.NFS != nil
 }
 
 // find returns the backend of a content.

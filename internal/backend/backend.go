@@ -71,6 +71,9 @@ type Capabilities struct {
 	Clones bool
 	// Restores is true where a volume can begin with the content of a snapshot of the backend.
 	Restores bool
+	// InPlace is true where a copy, or what is restored, lies on the node of its source: no pod has to
+	// choose a node for it.
+	InPlace bool
 }
 
 // Request asks for one volume.

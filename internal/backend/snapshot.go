@@ -40,10 +40,16 @@ type SnapshotRequest struct {
 	ID string
 	// Owner is the UID of the VolumeSnapshot that it is for.
 	Owner types.UID
+	// Namespace of the VolumeSnapshot.
+	Namespace string
 	// Volume is the handle of the volume.
 	Volume string
 	// Parameters of the VolumeSnapshotClass that only the storage understands.
 	Parameters map[string]string
+	// Unwanted: the snapshot is deleted as soon as its handle is known. A backend that can delete one
+	// that isn't made yet returns the handle without waiting for it. Where nothing was begun, NotFound is an
+	// answer, too.
+	Unwanted bool
 }
 
 // Snapshot is what a backend says of a snapshot.

@@ -26,6 +26,11 @@ func DataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReferenc
 	return nil
 }
 
+// IsClaim reports whether a data source is another claim.
+func IsClaim(source *corev1.TypedObjectReference) bool {
+	return source.Kind == ClaimKind && ptr.Deref(source.APIGroup, "") == ""
+}
+
 // IsSnapshot reports whether a data source is a VolumeSnapshot.
 func IsSnapshot(source *corev1.TypedObjectReference) bool {
 	return source.Kind == SnapshotKind && ptr.Deref(source.APIGroup, "") == SnapshotGroup

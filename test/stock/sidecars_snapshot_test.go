@@ -108,11 +108,8 @@ func startSnapshotController(ctx context.Context, driver string) {
 	}
 	create(ctx, class)
 	DeferCleanup(remove, class)
-	address := freeAddress()
-	program := cluster.NewProgram(cluster.ProgramOptions{
-		Name: "snapshot-controller", LogFile: plane.Log("snapshot-controller"), Path: binary("snapshot-controller"), Ready: "http://" + address + "/metrics",
-		Arguments: []string{"--kubeconfig=" + filepath.Join(world.dir, "kubeconfigs", "admin"), "--http-endpoint=" + address, "--v=5"},
-	})
+	program, err := cluster.NewSnapshotController(filepath.Join(world.dir, "kubeconfigs", "admin"), plane.Log("snapshot-controller"))
+	Expect(err).NotTo(HaveOccurred())
 	Expect(program.StartReady(ctx)).To(Succeed())
 	DeferCleanup(program.Kill)
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/storageclass"
 )
 
 // Finder finds the sources of claims.
@@ -33,6 +35,27 @@ type Finder struct {
 // New makes a finder. Open opens backends.
 func New(deps reconciler.Dependencies, open step.Open) *Finder {
 	return &Finder{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), copies: copies{deps.Client}, restores: restores{deps.Live, open}}
+}
+
+// FindPlace finds out whether a claim of a class that waits for a pod needs none: its volume lies where its data
+// source does, and the scheduler follows the volume.
+func (f *Finder) FindPlace(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+	scope.Placed = storageclass.WaitsForConsumer(scope.Class) && f.places(ctx, scope.Claim, scope.Class)
+	return nil, nil
+}
+
+// places reports whether the volume of a claim lies where its source does.
+func (f *Finder) places(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
+	ref := provisioned.DataSource(claim)
+	if ref == nil || !backend.IsOurs(class.Provisioner) || !provisioned.IsSnapshot(ref) && !provisioned.IsClaim(ref) {
+		return false
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	if f.client.Get(ctx, client.ObjectKey{Name: class.Parameters[stowagev1alpha1.BackendParameter]}, object) != nil {
+		return false
+	}
+	opened, err := f.restores.open(claim, object)
+	return err == nil && opened.Capabilities().InPlace
 }
 
 // Fill sets the source of a claim's request. Once a backend was called, the source may be deleted:

@@ -9,7 +9,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/bindable"
@@ -27,11 +26,7 @@ const NoProvisioner = "kubernetes.io/no-provisioner"
 // knows the kind of the claim's data source, fills a volume, and ties it to the claim.
 func populated(claim *corev1.PersistentVolumeClaim) bool {
 	source := provisioned.DataSource(claim)
-	if source == nil {
-		return false
-	}
-	copies := ptr.Deref(source.APIGroup, "") == "" && source.Kind == provisioned.ClaimKind
-	return !copies && !provisioned.IsSnapshot(source)
+	return source != nil && !provisioned.IsClaim(source) && !provisioned.IsSnapshot(source)
 }
 
 func waitForPopulator(claim *corev1.PersistentVolumeClaim) *step.Wait {

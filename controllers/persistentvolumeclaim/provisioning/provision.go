@@ -31,9 +31,9 @@ import (
 
 // AwaitProvisionRequest waits, in scope=classes, until kube-controller-manager requests the
 // claim's volume from a driver that Stowage serves. That may be once there is a pod: what is
-// impossible has its event before.
+// impossible has its event before. A volume whose place is known needs no pod.
 func (r *Provisioner) AwaitProvisionRequest(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
-	if served, err := r.drivers.Serves(ctx, scope.Claim.Annotations[volume.AnnStorageProvisioner]); served || err != nil {
+	if served, err := r.drivers.Serves(ctx, scope.Claim.Annotations[volume.AnnStorageProvisioner]); served || scope.Placed || err != nil {
 		return nil, err
 	}
 	if impossible := r.checkPossible(ctx, scope); impossible != nil {
@@ -61,7 +61,7 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 		return nil, nil
 	case scope.Request.Delayed:
 		return r.waitForPlacement(ctx, scope)
-	case r.scope == reconciler.ClassesScope && (scope.Class == nil || scope.Class.Provisioner != scope.Claim.Annotations[volume.AnnStorageProvisioner]):
+	case r.scope == reconciler.ClassesScope && !scope.Placed && (scope.Class == nil || scope.Class.Provisioner != scope.Claim.Annotations[volume.AnnStorageProvisioner]):
 		// The class was deleted, or recreated with another provisioner:
 		// kube-controller-manager has to request the volume again.
 		return &step.Wait{}, nil

@@ -52,6 +52,9 @@ type Scope struct {
 	Class   *storagev1.StorageClass
 	Request binder.ClaimRequest
 	Volume  *corev1.PersistentVolume
+	// Placed is true if the volume lies where the claim's data source does. Then no pod has to choose a
+	// node first, whatever the class says.
+	Placed bool
 	// Searched is true if the index searched a volume for the claim.
 	Searched bool
 }

@@ -130,7 +130,7 @@ func testRestoreOfNothing(t *testing.T, s snapshots) {
 }
 
 func (s snapshots) request(owner string) backend.SnapshotRequest {
-	return backend.SnapshotRequest{ID: backend.SnapshotID(types.UID(owner)), Owner: types.UID(owner), Volume: s.volume}
+	return backend.SnapshotRequest{ID: backend.SnapshotID(types.UID(owner)), Owner: types.UID(owner), Namespace: "default", Volume: s.volume}
 }
 
 func (s snapshots) snapshot(request backend.SnapshotRequest) (made *backend.Snapshot, err error) {

@@ -45,6 +45,8 @@ type Backend struct {
 	uploading bool
 	// restoresNone is what SetRestores unset.
 	restoresNone bool
+	// inPlace is what SetInPlace set.
+	inPlace bool
 	// unrecorded are what LoseRecord left.
 	unrecorded []backend.Held
 	// retained are the ids that Retain was called for.
@@ -93,6 +95,7 @@ func (b *Backend) Capabilities() backend.Capabilities {
 		Advisory: b.advisory,
 		Clones:   true,
 		Restores: !b.restoresNone,
+		InPlace:  b.inPlace,
 		AccessModes: []corev1.PersistentVolumeAccessMode{
 			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
 		},

@@ -87,6 +87,13 @@ func (b *Backend) SetRestores(can bool) {
 	b.restoresNone = !can
 }
 
+// SetInPlace has copies and restores lie where their sources do.
+func (b *Backend) SetInPlace() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inPlace = true
+}
+
 // Snapshots returns the parameters of the snapshots that the backend holds, by handle.
 func (b *Backend) Snapshots() map[string]map[string]string {
 	b.mu.Lock()

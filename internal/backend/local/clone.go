@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// setSource makes a new NodeVolume a copy of another: on its node, in its folder and of its kind,
+// setSource makes a new NodeVolume a copy of another, or of a snapshot: on its node, in its folder and of its kind,
 // whatever the backend makes now.
 func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.NodeVolume, request backend.Request) error {
 	source, err := b.source(ctx, request)
@@ -25,18 +25,35 @@ func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.No
 	if err := b.checkSameNode(ctx, request, source); err != nil {
 		return err
 	}
+	beginAs(volume, source)
+	// The source may have grown by more than its claim says yet.
+	volume.Spec.Capacity = roundUp(volume, larger(request.Capacity, copied(source)))
+	return nil
+}
+
+// copied is what a copy of a volume needs at least: what the volume has or, where that is no limit, what it uses.
+func copied(source *stowagev1alpha1.NodeVolume) resource.Quantity {
+	has := ptr.Deref(source.Status.Capacity, source.Spec.Capacity)
+	if used := source.Status.Used; used != nil && !source.Status.Enforced {
+		return larger(has, *used)
+	}
+	return has
+}
+
+// beginAs makes a new NodeVolume a copy of another: on its node, in its folder and of its kind.
+func beginAs(volume, source *stowagev1alpha1.NodeVolume) {
 	volume.Spec.Source = source.Name
 	volume.Spec.NodeName, volume.Spec.Path = source.Spec.NodeName, source.Spec.Path
 	volume.Spec.Layout, volume.Spec.FSType, volume.Spec.Allocation = source.Spec.Layout, source.Spec.FSType, source.Spec.Allocation
-	// The source may have grown by more than its claim says yet.
-	volume.Spec.Capacity = roundUp(volume, larger(request.Capacity, ptr.Deref(source.Status.Capacity, request.Capacity)))
-	return nil
 }
 
 // source reads the volume to copy, live. A volume that was neither made for the named claim nor
 // bound to it is a Conflict. An id alone gives no access to the data of others.
 func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.NodeVolume, error) {
 	id, claim := request.Source.ID, request.Source.Claim
+	if request.Source.Snapshot != "" {
+		return b.snapshotToRestore(ctx, request)
+	}
 	if id == "" {
 		return nil, backend.Invalid.Errorf("the volume that was to be copied is gone, and no copy was begun: create the claim again, without dataSource")
 	}
@@ -84,7 +101,6 @@ func (b *localBackend) checkBound(ctx context.Context, source *stowagev1alpha1.N
 
 // checkCopyable returns an error where a volume holds nothing that can be copied.
 func checkCopyable(source *stowagev1alpha1.NodeVolume, request backend.Request) error {
-	ready := meta.FindStatusCondition(source.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	switch {
 	case !source.DeletionTimestamp.IsZero() || source.Spec.RemoveData:
 		return backend.Invalid.Errorf("volume %s, which was to be copied, is being removed: create the claim again, without dataSource", source.Name)
@@ -93,10 +109,10 @@ func checkCopyable(source *stowagev1alpha1.NodeVolume, request backend.Request) 
 	case request.FSType != "" && source.Spec.FSType != request.FSType:
 		return backend.Invalid.Errorf("volume %s, which is to be copied, has the file system %s, and the StorageClass names %s: "+
 			"a copy has that of its source, so use another class", source.Name, cmp.Or(source.Spec.FSType, "of its disk"), request.FSType)
-	case !meta.IsStatusConditionTrue(source.Status.Conditions, stowagev1alpha1.ProvisionedCondition):
+	case !isMade(source):
 		return backend.Unavailable.Errorf("volume %s, which is to be copied, isn't made yet", source.Name)
-	case ready != nil && ready.Reason == stowagev1alpha1.ReasonLost:
-		return backend.Unavailable.Errorf("volume %s, which is to be copied, is lost: %s", source.Name, ready.Message)
+	case isLost(source):
+		return backend.Unavailable.Errorf("volume %s, which is to be copied, is lost%s", source.Name, lastMessage(source))
 	}
 	return nil
 }

@@ -56,6 +56,8 @@ func (b *localBackend) Capabilities() backend.Capabilities {
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
 		Advisory:    true,
 		Clones:      true,
+		Restores:    true,
+		InPlace:     true,
 	}
 	if b.spec.Layout == stowagev1alpha1.LayoutImage {
 		can.VolumeModes = append(can.VolumeModes, corev1.PersistentVolumeBlock)

@@ -11,6 +11,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/inspect"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/naming"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -36,6 +37,11 @@ func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error
 	until := time.Now().Add(b.share.Slice)
 	if found.Deletion == "" {
 		if err := b.beginDeletion(ctx, root, found, until); err != nil {
+			return err
+		}
+	}
+	if found.Source != "" {
+		if err := b.snapshots.ForgetRestore(ctx, root, id, until); err != nil {
 			return err
 		}
 	}
@@ -142,8 +148,8 @@ func (b *nfsBackend) archive(ctx context.Context, root tree.Dir, volume record) 
 
 // archiveName is <namespace>_<name>_<id>, truncated to what file systems allow.
 func archiveName(volume record) string {
-	prefix := unsafeChars.ReplaceAllString(volume.Claim.Namespace+"_"+volume.Claim.Name, "_")
-	room := maxPart - len(recordSuffix) - len(volume.ID) - 1
+	prefix := naming.UnsafeChars.ReplaceAllString(volume.Claim.Namespace+"_"+volume.Claim.Name, "_")
+	room := naming.MaxPart - len(recordSuffix) - len(volume.ID) - 1
 	return strings.TrimLeft(prefix[:min(len(prefix), room)], ".") + "_" + volume.ID
 }
 

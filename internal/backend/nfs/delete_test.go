@@ -12,6 +12,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/naming"
 )
 
 func TestADeletedVolumeTakesItsFilesWithIt(t *testing.T) {
@@ -211,4 +212,12 @@ func forged(change string) string {
 	}
 	return `{"id": "pvc-1", "cluster": "cluster-1", "backend": "share",
 		"claim": {"namespace": "a", "name": "data", "uid": "1"}, ` + change + `}`
+}
+
+func TestAnArchivesNameFitsAFileSystem(t *testing.T) {
+	volume := record{Owner: backend.Owner{ID: "pvc-" + strings.Repeat("0", 36) + "-12"}}
+	volume.Claim.Namespace, volume.Claim.Name = strings.Repeat("a", 63), strings.Repeat("b", 253)
+	if name := archiveName(volume) + ".json"; len(name) != naming.MaxPart || !strings.HasSuffix(name, volume.ID+".json") {
+		t.Errorf("it is %s, of %d characters", name, len(name))
+	}
 }

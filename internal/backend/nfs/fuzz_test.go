@@ -11,6 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/naming"
 	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 )
 
@@ -43,8 +44,8 @@ func FuzzRecord(f *testing.F) {
 		}
 		mustBeShort(t, opened.checkOwner(found))
 		mustBeShort(t, opened.checkResumable(found, requestFor("a", "data", "1")))
-		mustBeShort(t, checkDirectory(found.Directory))
-		if name := archiveName(*found); len(name)+len(recordSuffix) > maxPart || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, ".") {
+		mustBeShort(t, naming.Check(found.Directory))
+		if name := archiveName(*found); len(name)+len(recordSuffix) > naming.MaxPart || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, ".") {
 			t.Errorf("it is archived as %q", name)
 		}
 	})
@@ -55,7 +56,7 @@ func FuzzDirectory(f *testing.F) {
 		f.Add(directory)
 	}
 	f.Fuzz(func(t *testing.T, directory string) {
-		err := checkDirectory(directory)
+		err := naming.Check(directory)
 		mustBeShort(t, err)
 		if err == nil {
 			mustBeInShare(t, directory)
@@ -66,14 +67,14 @@ func FuzzDirectory(f *testing.F) {
 // mustBeInShare fails for a directory that isn't below the share, or is ours.
 func mustBeInShare(t *testing.T, directory string) {
 	t.Helper()
-	if path.Clean("/"+directory) != "/"+directory || strings.HasPrefix(directory, ".") || len(directory) > maxDirectory {
+	if path.Clean("/"+directory) != "/"+directory || strings.HasPrefix(directory, ".") || len(directory) > naming.MaxLength {
 		t.Errorf("%q may be a volume's", directory)
 	}
 	// The way up from its mark, as findMark goes.
 	steps := 0
 	for place := directories + "/" + directory; place != directories; place = path.Dir(place) {
 		steps++
-		if steps > maxDirectory {
+		if steps > naming.MaxLength {
 			t.Fatalf("%q is below nothing", directory)
 		}
 	}
@@ -92,7 +93,7 @@ func FuzzTemplate(f *testing.F) {
 			Claim:  stowagev1alpha1.ClaimReference{Namespace: namespace, Name: name, UID: types.UID(uid)},
 			Labels: map[string]string{key: value}, Annotations: map[string]string{key: value},
 		}
-		directory, err := directoryFor(template, request)
+		directory, err := naming.Directory(template, request)
 		mustBeShort(t, err)
 		if err == nil {
 			mustBeInShare(t, directory)
@@ -122,7 +123,7 @@ func TestTextOfUsersIsShortenedInMessages(t *testing.T) {
 	request := requestFor("a", "data", "1")
 	request.Annotations = map[string]string{"k": long}
 	request.Capacity = resource.MustParse("1Mi")
-	_, err := directoryFor("{{annotations.k}}", request)
+	_, err := naming.Directory("{{annotations.k}}", request)
 	mustBeShort(t, err)
 	if !errors.Is(err, backend.Invalid) {
 		t.Errorf("it is refused with %v", err)

@@ -12,9 +12,11 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/copying"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/mounted"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3"
 	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/snapshots"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -26,6 +28,9 @@ type Kind struct {
 	cluster types.UID
 	mounts  string
 	limits  nfsshare.Limits
+
+	// copies are those of this process: a share may have several backends.
+	copies copying.Copier
 
 	mu      sync.Mutex
 	servers map[string]*nfsshare.Server
@@ -61,7 +66,10 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 	if err != nil {
 		return nil, err
 	}
-	return &nfsBackend{name: object.Name, cluster: string(k.cluster), spec: spec, share: k.share(object.Name, spec)}, nil
+	return &nfsBackend{
+		name: object.Name, cluster: string(k.cluster), spec: spec, share: k.share(object.Name, spec),
+		snapshots: snapshots.Keeper{Cluster: string(k.cluster), Backend: object.Name, Copier: &k.copies, Slice: copySlice},
+	}, nil
 }
 
 func (k *Kind) share(name string, spec settings) *nfsshare.Share {

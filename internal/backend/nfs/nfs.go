@@ -14,6 +14,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/snapshots"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -22,6 +23,8 @@ type nfsBackend struct {
 	cluster string
 	spec    settings
 	share   *share.Share
+	// snapshots are those of the backend, and what is restored from them.
+	snapshots snapshots.Keeper
 }
 
 var (
@@ -39,6 +42,7 @@ func (b *nfsBackend) Capabilities() backend.Capabilities {
 		},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
 		Advisory:    true,
+		Restores:    true,
 	}
 }
 

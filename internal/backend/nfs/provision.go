@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/naming"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -36,7 +37,12 @@ func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backe
 	if err := b.ensureReservation(ctx, root, volume); err != nil {
 		return nil, err
 	}
-	if err := b.ensureDirectory(ctx, root, volume); err != nil {
+	if volume.Source != "" {
+		err = b.ensureRestored(ctx, root, volume)
+	} else {
+		err = b.ensureDirectory(ctx, root, volume)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return b.volume(volume, request), nil
@@ -45,7 +51,7 @@ func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backe
 // ensureRecord finds the volume's record, or chooses its directory and writes the record. From then
 // on the record says where the volume is, not the template.
 func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request backend.Request) (record, error) {
-	directory, templateErr := directoryFor(b.spec.template, request)
+	directory, templateErr := naming.Directory(b.spec.template, request)
 	taken := false
 	if templateErr == nil {
 		// Read before the record: another process that makes the directory for this volume at the
@@ -70,6 +76,12 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 		return record{}, err
 	}
 	volume := record{Owner: backend.Owner{ID: request.ID, Cluster: b.cluster, Backend: b.name, Claim: request.Claim}, Directory: directory}
+	if request.Source != nil {
+		volume.Source = request.Source.Snapshot
+		if err := b.snapshots.CheckRestorable(ctx, root, volume.Source, request.Claim.Namespace); err != nil {
+			return record{}, err
+		}
+	}
 	if err := writeRecord(ctx, root, volume); err != nil {
 		return record{}, err
 	}
@@ -123,8 +135,10 @@ func (b *nfsBackend) checkResumable(found *record, request backend.Request) erro
 			found.ID, tree.Printable(found.Claim.Namespace), tree.Printable(found.Claim.Name), tree.Printable(string(found.Claim.UID)))
 	case found.Deletion != "":
 		return backend.Conflict.Errorf("volume %s is being deleted: it isn't made again", found.ID)
+	case request.Source != nil && found.Source == "":
+		return backend.Conflict.Errorf("volume %s began empty: nothing is restored to it", found.ID)
 	default:
-		return checkDirectory(found.Directory)
+		return naming.Check(found.Directory)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/naming"
 )
 
 func TestAVolumeHasAllThatTheNodeNeeds(t *testing.T) {
@@ -218,7 +219,7 @@ func labelled(uid, value string) backend.Request {
 
 func directoryOf(t *testing.T, opened *nfsBackend, request backend.Request) string {
 	t.Helper()
-	directory, err := directoryFor(opened.spec.template, request)
+	directory, err := naming.Directory(opened.spec.template, request)
 	must(t, err)
 	return directory
 }

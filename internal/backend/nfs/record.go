@@ -11,6 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/naming"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
@@ -45,6 +46,10 @@ type record struct {
 	backend.Owner
 	// Directory of the volume, from the root of the share.
 	Directory string `json:"directory"`
+	// Source is the snapshot that the volume is restored from. Restored is set once all is copied, just
+	// before the directory is there.
+	Source   string `json:"source,omitempty"`
+	Restored bool   `json:"restored,omitempty"`
 	// Deletion is set once the volume is being deleted: how its data is treated.
 	Deletion stowagev1alpha1.NFSDeletion `json:"deletion,omitempty"`
 	// Retained is set once a person wants the data kept though no volume object records
@@ -126,7 +131,8 @@ func (r record) tooLong() string {
 		{"claim.namespace", r.Claim.Namespace, maxObjectName},
 		{"claim.name", r.Claim.Name, maxObjectName},
 		{"claim.uid", string(r.Claim.UID), maxObjectName},
-		{"directory", r.Directory, maxDirectory},
+		{"directory", r.Directory, naming.MaxLength},
+		{"source", r.Source, maxObjectName},
 	} {
 		if len(field.value) > field.limit {
 			return field.name

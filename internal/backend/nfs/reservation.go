@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/naming"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
@@ -78,7 +79,7 @@ func findMark(ctx context.Context, root tree.Dir, place string) (holder string, 
 
 // markAt returns the text of the mark for a directory: empty where there is none.
 func markAt(ctx context.Context, root tree.Dir, directory string) (holder string, err error) {
-	if err := checkDirectory(directory); err != nil {
+	if err := naming.Check(directory); err != nil {
 		return "", err
 	}
 	err = tree.At(ctx, root, directories+"/"+directory, func(parent tree.Dir, name string) error {

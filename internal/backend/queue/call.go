@@ -63,6 +63,10 @@ const (
 // still run one after the other.
 type key struct{ id, node string }
 
+// keyOfSnapshot is the key of calls about a snapshot, by its id or its handle. A driver may give a
+// snapshot and a volume the same handle: a call about the one must not replace the answer of the other.
+func keyOfSnapshot(name string) key { return key{id: "snapshot " + name} }
+
 // caller identifies what waits for an answer. For an operation on a volume that is its one
 // reconciler. For an observation, which many may request, it is the backend that each opened.
 type caller any

@@ -7,13 +7,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// keyOfSnapshot is the key of calls about a snapshot, by its id or its handle. A driver may give a
-// snapshot and a volume the same handle: a call about the one must not replace the answer of the other.
-func keyOfSnapshot(name string) key { return key{id: "snapshot " + name} }
-
 // CreateSnapshot makes a snapshot.
 func (s *served) CreateSnapshot(ctx context.Context, request backend.SnapshotRequest) (*backend.Snapshot, error) {
-	about := subject{operation: createSnapshot, parameters: parameters{source: request.Volume, class: fmt.Sprint(request.Parameters)}}
+	about := subject{operation: createSnapshot, parameters: parameters{source: request.Volume, class: fmt.Sprint(request.Parameters, request.Unwanted)}}
 	return onSnapshot[*backend.Snapshot](ctx, s, about, request.ID, func(ctx context.Context, snapshotter backend.Snapshotter) (any, error) {
 		return snapshotter.CreateSnapshot(ctx, request)
 	})

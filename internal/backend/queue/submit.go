@@ -64,15 +64,21 @@ func (q *Queue) collect(s *served, requested subject, about key) (found bool, er
 	return true, open.err
 }
 
-// Discard discards in-progress answers about a volume from calls that began before now, because the
-// volume changed since. Their callers get the answer of a call that begins later.
+// Discard discards in-progress answers about a volume or snapshot from calls that began before now,
+// because it changed since. Their callers get the answer of a call that begins later.
 func (q *Queue) Discard(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, of := range q.queues {
-		if open := of.calls[key{id: id}]; open != nil && (open.state == running || open.state == ended) {
-			open.outdated = true
-		}
+		of.outdate(key{id: id})
+		of.outdate(keyOfSnapshot(id))
+	}
+}
+
+// outdate makes the answer to a call one from before a change.
+func (of *backendQueue) outdate(about key) {
+	if open := of.calls[about]; open != nil && (open.state == running || open.state == ended) {
+		open.outdated = true
 	}
 }
 

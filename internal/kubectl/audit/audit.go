@@ -6,6 +6,7 @@ package audit
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -132,6 +133,8 @@ func orphan(b *stowagev1alpha1.StorageBackend, o *stowagev1alpha1.Orphan) Findin
 	switch {
 	case o.Removing:
 		f.Do = "its data is being removed"
+	case o.NodeName != "" && strings.HasPrefix(o.ID, "snapshot-"):
+		f.Do = "it is a snapshot: copy from its folder on the node what you need; to remove it, delete the folder"
 	case o.NodeName != "":
 		f.Do = "to use it again, create a PersistentVolume with this volumeHandle; to remove it, delete its folder on the node"
 	case after == nil:

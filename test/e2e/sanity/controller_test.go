@@ -45,7 +45,10 @@ type controller struct {
 	mu sync.Mutex
 	// volumes are those that were made, by their handles.
 	volumes map[string]*volume
-	// claims are the UIDs of the claims that volumes are made for, by the volumes' names.
+	// snapshots are those that were made, by their handles.
+	snapshots map[string]snapshot
+	// claims are the UIDs of the claims that volumes are made for, by the volumes' names, and of
+	// the VolumeSnapshots that snapshots are made for.
 	claims map[string]types.UID
 }
 
@@ -53,7 +56,7 @@ type controller struct {
 type volume struct {
 	request backend.Request
 	made    *backend.Volume
-	// source is the id of the volume that it is a copy of.
+	// source is the id of the volume, or the snapshot, that it is a copy of.
 	source string
 	// on are the nodes that it is attached to, and which of them can't write.
 	on map[string]bool
@@ -61,7 +64,7 @@ type volume struct {
 
 // newController makes one.
 func newController(options controllerOptions) *controller {
-	return &controller{controllerOptions: options, volumes: map[string]*volume{}, claims: map[string]types.UID{}}
+	return &controller{controllerOptions: options, volumes: map[string]*volume{}, snapshots: map[string]snapshot{}, claims: map[string]types.UID{}}
 }
 
 // oneAtATime serves each call alone, which is enough for a test.
@@ -75,7 +78,7 @@ func (s *controller) oneAtATime(ctx context.Context, req any, _ *grpc.UnaryServe
 func (s *controller) left() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.volumes))
+	return slices.Concat(slices.Sorted(maps.Keys(s.volumes)), slices.Sorted(maps.Keys(s.snapshots)))
 }
 
 // ControllerGetCapabilities returns what the backend is able to do.
@@ -96,6 +99,7 @@ func (s *controller) capabilities() []csi.ControllerServiceCapability_RPC_Type {
 		csi.ControllerServiceCapability_RPC_PUBLISH_READONLY:         is[backend.Attacher](s),
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME:            is[backend.Expander](s),
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES:             is[backend.Lister](s),
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT:   is[backend.Snapshotter](s),
 		csi.ControllerServiceCapability_RPC_GET_CAPACITY:             is[backend.CapacityReporter](s),
 		csi.ControllerServiceCapability_RPC_CLONE_VOLUME:             s.Backend.Capabilities().Clones,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER: slices.Contains(s.Backend.Capabilities().AccessModes, corev1.ReadWriteOncePod),

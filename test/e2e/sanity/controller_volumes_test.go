@@ -24,7 +24,7 @@ func (s *controller) CreateVolume(ctx context.Context, req *csi.CreateVolumeRequ
 	if err := s.checkParameters(req); err != nil {
 		return nil, err
 	}
-	source := req.GetVolumeContentSource().GetVolume().GetVolumeId()
+	source := req.GetVolumeContentSource().GetVolume().GetVolumeId() + req.GetVolumeContentSource().GetSnapshot().GetSnapshotId()
 	if known, made := s.volumes[request.ID]; made {
 		if !reflect.DeepEqual(known.request.AccessModes, request.AccessModes) || known.request.VolumeMode != request.VolumeMode ||
 			known.source != source || !fits(req.GetCapacityRange(), known.made.Capacity.Value()) {
@@ -47,13 +47,16 @@ func (s *controller) checkParameters(req *csi.CreateVolumeRequest) error {
 	return toStatus(err)
 }
 
-// sourceOf is the volume that a new one is to be a copy of, if it is to be one.
+// sourceOf is the volume, or the snapshot, that a new volume is to be a copy of, if it is to be one.
 func (s *controller) sourceOf(req *csi.CreateVolumeRequest) (*backend.Source, error) {
-	switch {
-	case req.GetVolumeContentSource() == nil:
+	if req.GetVolumeContentSource() == nil {
 		return nil, nil
-	case req.GetVolumeContentSource().GetVolume() == nil:
-		return nil, status.Error(codes.InvalidArgument, "volume_content_source: volumes can be copied, and nothing else")
+	}
+	if kept := req.GetVolumeContentSource().GetSnapshot().GetSnapshotId(); kept != "" {
+		if _, made := s.snapshots[kept]; !made {
+			return nil, status.Errorf(codes.NotFound, "there is no snapshot %s", kept)
+		}
+		return &backend.Source{Snapshot: kept}, nil
 	}
 	copied, err := s.find(req.GetVolumeContentSource().GetVolume().GetVolumeId())
 	if err != nil {

@@ -3,8 +3,11 @@ package upstream_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +15,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	harness "github.com/stowage-dev/stowage/test/harness/cluster"
 )
+
+// serveSnapshots installs what Kubernetes' own specs of snapshots need, and Stowage doesn't bring.
+func serveSnapshots(ctx context.Context) error {
+	if err := harness.InstallSnapshots(ctx, cluster.Config); err != nil {
+		return err
+	}
+	controller, err := harness.NewSnapshotController(cluster.Kubeconfig(), filepath.Join(cluster.Folder.Logs(), "snapshot-controller.log"))
+	if err != nil {
+		return err
+	}
+	DeferCleanup(controller.Kill)
+	return controller.StartReady(ctx)
+}
 
 // apart is the taint of nodes on which a suite's pods are not to run.
 const apart = "test.stowage.dev/apart"
@@ -22,6 +39,7 @@ func nothingIsLeft(ctx context.Context) error {
 	var left []string
 	for _, list := range []client.ObjectList{
 		&corev1.PersistentVolumeList{}, &storagev1.VolumeAttachmentList{}, &stowagev1alpha1.NodeVolumeList{},
+		&snapshotv1.VolumeSnapshotContentList{},
 	} {
 		if err := cluster.Client.List(ctx, list); err != nil {
 			return err

@@ -23,3 +23,16 @@ func InstallSnapshots(ctx context.Context, config *rest.Config) error {
 	})
 	return err
 }
+
+// NewSnapshotController is the stock controller of snapshots, which `make bin/snapshot-controller` builds.
+// It doesn't run yet.
+func NewSnapshotController(kubeconfig, logFile string) (*Program, error) {
+	address, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	return NewProgram(ProgramOptions{
+		Name: "snapshot-controller", LogFile: logFile, Ready: "http://" + address + "/metrics",
+		Arguments: []string{"--kubeconfig=" + kubeconfig, "--http-endpoint=" + address, "--v=5"},
+	}), nil
+}

@@ -191,6 +191,7 @@ func infoFrom(stat unix.Stat_t) tree.Info {
 	return tree.Info{
 		Type:       kind,
 		Access:     tree.Access{UID: stat.Uid, GID: stat.Gid, Mode: stat.Mode &^ syscall.S_IFMT},
+		Size:       uint64(max(stat.Size, 0)),
 		FileSystem: stat.Dev,
 		File:       stat.Ino,
 		Modified:   time.Unix(stat.Mtim.Unix()),

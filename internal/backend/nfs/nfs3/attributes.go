@@ -22,7 +22,8 @@ func (d *decoder) info() tree.Info {
 	d.uint32() // links
 	info.UID = d.uint32()
 	info.GID = d.uint32()
-	d.bytes(8 + 8 + 8) // size, used, device numbers
+	info.Size = d.uint64()
+	d.bytes(8 + 8) // used, device numbers
 	info.FileSystem = d.uint64()
 	info.File = d.uint64()
 	d.bytes(8) // read
@@ -60,6 +61,20 @@ func (e *encoder) mode(mode uint32) *encoder {
 // access writes a sattr3 that sets permission bits, owner and group.
 func (e *encoder) access(access tree.Access) *encoder {
 	return e.uint32(1, access.Mode, 1, access.UID, 1, access.GID, 0, 0, 0)
+}
+
+// size writes a sattr3 that sets the size alone.
+func (e *encoder) size(size int64) *encoder {
+	return e.uint32(0, 0, 0, 1).uint64(uint64(size)).uint32(0, 0)
+}
+
+// like writes a sattr3 that sets what describes another file: of a symlink, the owner and the group.
+func (e *encoder) like(info tree.Info) *encoder {
+	const byClient = 2
+	if info.Type == tree.Symlink {
+		return e.uint32(0, 1, info.UID, 1, info.GID, 0, 0, 0)
+	}
+	return e.uint32(1, info.Mode, 1, info.UID, 1, info.GID, 0, 0, byClient, uint32(info.Modified.Unix()), uint32(info.Modified.Nanosecond()))
 }
 
 // nothing writes a sattr3 that sets nothing.

@@ -16,6 +16,9 @@ const (
 	canModify, canExtend, canDelete = 0x4, 0x8, 0x10
 
 	canChange = canModify | canExtend | canDelete
+
+	// noGuard has SETATTR change a file whatever its last change was.
+	noGuard = 0
 )
 
 // dir is a directory of the server.
@@ -160,7 +163,6 @@ func (d *dir) MakeLink(ctx context.Context, name, text string) error {
 
 // SetAccess is SETATTR. If its answer was lost, GETATTR shows whether it is done.
 func (d *dir) SetAccess(ctx context.Context, access tree.Access) error {
-	const noGuard = 0
 	_, err := d.change(ctx, procSetAttr, (&encoder{}).opaque(d.handle).access(access).uint32(noGuard))
 	err = tree.ResolveLost(err, func() (bool, error) {
 		info, err := d.getAttr(ctx, d.handle)

@@ -10,15 +10,11 @@ import (
 )
 
 const (
-	ownerOnly = 0o600
-	// createGuarded makes CREATE refuse a name that is taken.
-	createGuarded = 1
-	// fileSync makes WRITE answer once the data is on disk.
-	fileSync = 2
+	ownerOnly     = 0o600
+	createGuarded = 1 // CREATE refuses a name that is taken
 	// maxChunk is what every server takes and gives in one call.
 	maxChunk = 8 << 10
-	// maxChunks is how many calls a file may take. All files here are small, but a server may
-	// transfer as little as a byte with each call.
+	// maxChunks is how many calls some data may take: a server may transfer a byte with each.
 	maxChunks = 1024
 )
 
@@ -26,12 +22,8 @@ const (
 // another's.
 func (d *dir) WriteFile(ctx context.Context, name string, data []byte) error {
 	handle, err := d.create(ctx, name)
-	for chunks, offset := 0, 0; err == nil && offset < len(data); chunks++ {
-		var written int
-		written, err = d.write(ctx, handle, offset, data[offset:min(len(data), offset+maxChunk)])
-		if offset += written; chunks == maxChunks {
-			err = errGarbled
-		}
+	if err == nil {
+		err = d.file(name, handle, maxChunk).write(ctx, data, 0, fileSync)
 	}
 	return wrap("writing", d.path+"/"+name, err)
 }
@@ -56,20 +48,6 @@ func (d *dir) create(ctx context.Context, name string) ([]byte, error) {
 	return handle, err
 }
 
-func (d *dir) write(ctx context.Context, handle []byte, offset int, data []byte) (int, error) {
-	arguments := (&encoder{}).opaque(handle).uint64(uint64(offset)).uint32(uint32(len(data)), fileSync).opaque(data)
-	results, err := d.change(ctx, procWrite, arguments)
-	if err != nil {
-		return 0, err
-	}
-	results.skipChange()
-	written := int(results.uint32())
-	if results.err != nil || written < 1 || written > len(data) {
-		return 0, fmt.Errorf("%w: %w", tree.ErrLost, errGarbled)
-	}
-	return written, nil
-}
-
 // ReadFile is READ, until the end.
 func (d *dir) ReadFile(ctx context.Context, name string, limit int) ([]byte, error) {
 	data, err := d.readFile(ctx, name, limit)
@@ -84,32 +62,22 @@ func (d *dir) readFile(ctx context.Context, name string, limit int) ([]byte, err
 	if info.Type != tree.File {
 		return nil, syscall.EINVAL
 	}
+	opened := d.file(name, handle, maxChunk)
 	var data []byte
 	for chunks, end := 0, false; !end; chunks++ {
 		if chunks == maxChunks {
 			return nil, errGarbled
 		}
 		var chunk []byte
-		if chunk, end, err = d.read(ctx, handle, len(data)); err != nil {
+		if chunk, end, err = opened.read(ctx, maxChunk, len(data)); err != nil {
 			return nil, err
 		}
+		end = end || len(chunk) == 0
 		if data = append(data, chunk...); len(data) > limit {
 			return nil, syscall.EFBIG
 		}
 	}
 	return data, nil
-}
-
-func (d *dir) read(ctx context.Context, handle []byte, offset int) (chunk []byte, end bool, err error) {
-	results, err := d.query(ctx, procRead, (&encoder{}).opaque(handle).uint64(uint64(offset)).uint32(maxChunk))
-	if err != nil {
-		return nil, false, err
-	}
-	results.optionalInfo()
-	results.uint32() // the length, again
-	end = results.bool()
-	chunk = results.opaque(maxChunk)
-	return chunk, end || len(chunk) == 0, results.err
 }
 
 // skipChange reads past a wcc_data: attributes before and after a change.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3/status"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -104,7 +105,7 @@ func FuzzAnswers(f *testing.F) {
 		f.Add(operation, found, read)
 		f.Add(operation, found, (&encoder{}).uint32(0, 0, 1<<32-1, 0).uint32(1<<32-1).buf)
 		f.Add(operation, (&encoder{}).uint32(0).uint32(1).attributes(shareNumber).buf, found)
-		f.Add(operation, (&encoder{}).uint32(70).buf, (&encoder{}).uint32(badCookie).buf)
+		f.Add(operation, (&encoder{}).uint32(70).buf, (&encoder{}).uint32(status.BadCookie).buf)
 	}
 	f.Fuzz(func(t *testing.T, operation uint8, first, further []byte) {
 		const most = 10_000

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3/status"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -79,7 +80,7 @@ func TestAnEntryThatLeadsBackToTheBeginningIsRefused(t *testing.T) {
 }
 
 func TestAListingWhoseCursorIsOutdatedSaysSo(t *testing.T) {
-	outdated := answeredBy(func(uint32, []byte) []byte { return (&encoder{}).uint32(badCookie, 0).buf })
+	outdated := answeredBy(func(uint32, []byte) []byte { return (&encoder{}).uint32(status.BadCookie, 0).buf })
 	for _, err := range outdated.List(t.Context(), tree.Cursor{Cookie: 5, Verifier: 7}) {
 		if !errors.Is(err, tree.ErrCursor) {
 			t.Errorf("it ended with %v", err)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3/status"
 )
 
 // Programs that are called before NFS: rpcbind's portmapper for the ports (RFC 1833), mountd for the
@@ -109,9 +111,9 @@ func (c *Client) mount(ctx context.Context, path string) ([]byte, error) {
 
 // handleFrom reads mountd's answer.
 func handleFrom(results *decoder, path string) ([]byte, error) {
-	status := results.uint32()
-	if status != mountOK {
-		errno := statusErrno(status)
+	code := results.uint32()
+	if code != mountOK {
+		errno := status.Errno(code)
 		if results.err != nil {
 			return nil, fmt.Errorf("asking mountd: %w", results.err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3/status"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -27,6 +28,8 @@ const (
 	procReadDir     = 16
 	procReadDirPlus = 17
 	procFSStat      = 18
+	procFSInfo      = 19
+	procCommit      = 21
 )
 
 // session is shared by the Dirs of one Open: a connection, which it replaces when it broke.
@@ -35,6 +38,8 @@ type session struct {
 	// share is the path of the share.
 	share string
 	conn  *conn
+	// transfer is how many bytes one call reads or writes; 0: the server wasn't asked yet.
+	transfer int
 }
 
 // query calls a procedure that changes nothing. If a reused connection is broken, it repeats the
@@ -100,10 +105,10 @@ func (s *session) status(results *decoder) error {
 	if results.err != nil || code == 0 {
 		return results.err
 	}
-	if code == badCookie {
+	if code == status.BadCookie {
 		return tree.ErrCursor
 	}
-	errno := statusErrno(code)
+	errno := status.Errno(code)
 	if errno == syscall.ESTALE {
 		s.client.forget(s.share)
 	}

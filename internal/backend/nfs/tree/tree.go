@@ -54,6 +54,8 @@ type Reader interface {
 	List(ctx context.Context, from Cursor) iter.Seq2[Entry, error]
 	// ReadFile reads a regular file of at most limit bytes.
 	ReadFile(ctx context.Context, name string, limit int) ([]byte, error)
+	// OpenFile opens a regular file for reading. Anything else is EINVAL.
+	OpenFile(ctx context.Context, name string) (RegularFile, error)
 	// ReadLink reads the text of a symlink.
 	ReadLink(ctx context.Context, name string) (string, error)
 	// Writable reports whether names can be made in and removed from the directory.
@@ -73,6 +75,11 @@ type Writer interface {
 	MakeLink(ctx context.Context, name, text string) error
 	// WriteFile makes a file, readable by its owner alone.
 	WriteFile(ctx context.Context, name string, data []byte) error
+	// MakeFile opens a regular file for writing. It makes one, readable by its owner alone, if the name is
+	// free.
+	MakeFile(ctx context.Context, name string) (RegularFile, error)
+	// SetInfo gives an entry an owner and, unless it is a symlink, a mode and the time of its last change.
+	SetInfo(ctx context.Context, name string, info Info) error
 	// SetAccess gives the directory itself an owner and a mode.
 	SetAccess(ctx context.Context, access Access) error
 	// Rename moves the entry with this name to a directory of the same share. It replaces a file or
@@ -82,6 +89,21 @@ type Writer interface {
 	RemoveFile(ctx context.Context, name string) error
 	// RemoveDir removes an empty directory. One that is absent is ENOENT.
 	RemoveDir(ctx context.Context, name string) error
+}
+
+// RegularFile is an open file. It is used by one goroutine at a time.
+type RegularFile interface {
+	// ReadAt reads from an offset on, at least one byte, and none at the end.
+	ReadAt(ctx context.Context, into []byte, offset int64) (int, error)
+	// WriteAt writes all of the data. It survives a crash of the server once Sync has returned nil.
+	WriteAt(ctx context.Context, data []byte, offset int64) error
+	// Truncate gives the file a size: it loses its end, or gets a hole there.
+	Truncate(ctx context.Context, size int64) error
+	// Sync returns once all that was written is on the server's disk. ErrLost says that some of it may
+	// be lost: the server was started again since.
+	Sync(ctx context.Context) error
+	// Close closes the file.
+	Close() error
 }
 
 // Type is the type of an entry.
@@ -100,6 +122,8 @@ const (
 type Info struct {
 	Type Type
 	Access
+	// Size of a file, in bytes.
+	Size uint64
 	// FileSystem and File together identify it on its server.
 	FileSystem uint64
 	File       uint64

@@ -86,10 +86,13 @@ func volumeNames(folder *os.File) ([]string, error) {
 	return names, nil
 }
 
-// isVolumeName reports whether a NodeVolume could have this name: pvc-<uid>, or
-// pvc-<uid>-<n>.
+// isVolumeName reports whether a NodeVolume could have this name: pvc-<uid>,
+// pvc-<uid>-<n>, or snapshot-<uid>.
 func isVolumeName(name string) bool {
 	uid, found := strings.CutPrefix(name, "pvc-")
+	if !found {
+		uid, found = strings.CutPrefix(name, "snapshot-")
+	}
 	isOther := func(r rune) bool {
 		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
 	}

@@ -28,10 +28,17 @@ func CheckSpec(volume *stowagev1alpha1.NodeVolume) error {
 	return checkName(volume)
 }
 
-// checkName returns ErrInvalid unless Stowage makes the name for this claim: pvc-<uid>, or
-// pvc-<uid>-<n> for a further attempt. A directory of that name belongs to the volume, and may be
-// adopted, and removed.
+// checkName returns ErrInvalid unless Stowage makes the name for this owner: pvc-<uid of the claim>, or
+// pvc-<uid>-<n> for a further attempt; snapshot-<uid> for the content of a VolumeSnapshot. A directory of
+// that name belongs to the volume, and may be adopted, and removed.
 func checkName(volume *stowagev1alpha1.NodeVolume) error {
+	if IsSnapshot(volume) {
+		snapshot := volume.Spec.SnapshotUID
+		if volume.Name != "snapshot-"+string(snapshot) {
+			return fmt.Errorf("%w: its name must be snapshot-%s, after the VolumeSnapshot that it is for", layout.ErrInvalid, snapshot)
+		}
+		return nil
+	}
 	uid := string(volume.Spec.ClaimRef.UID)
 	attempt, found := strings.CutPrefix(volume.Name, "pvc-"+uid)
 	number, numbered := strings.CutPrefix(attempt, "-")
@@ -40,6 +47,9 @@ func checkName(volume *stowagev1alpha1.NodeVolume) error {
 	}
 	return nil
 }
+
+// IsSnapshot reports whether a volume is the content of a VolumeSnapshot, which no pod uses.
+func IsSnapshot(volume *stowagev1alpha1.NodeVolume) bool { return volume.Spec.SnapshotUID != "" }
 
 // IsProvisioned reports whether a volume was made.
 func IsProvisioned(volume *stowagev1alpha1.NodeVolume) bool {

@@ -46,6 +46,18 @@ func TestNamesAreThoseThatStowageMakesForTheClaim(t *testing.T) {
 	}
 }
 
+func TestNamesOfSnapshotsAreThoseThatStowageMakesForTheVolumeSnapshot(t *testing.T) {
+	for name, valid := range map[string]bool{"snapshot-a-1": true, "snapshot-a-1-2": false, "snapshot-a": false, "pvc-claim": false, "a-1": false} {
+		volume := &stowagev1alpha1.NodeVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       stowagev1alpha1.NodeVolumeSpec{SnapshotUID: "a-1", ClaimRef: stowagev1alpha1.ClaimReference{UID: "claim"}},
+		}
+		if err := checkName(volume); (err == nil) != valid {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
 func TestABlockDeviceNeedsAnImage(t *testing.T) {
 	spec := stowagev1alpha1.NodeVolumeSpec{Layout: stowagev1alpha1.LayoutDirectory, VolumeMode: corev1.PersistentVolumeBlock}
 	err := CheckSpec(&stowagev1alpha1.NodeVolume{Spec: spec})

@@ -42,7 +42,7 @@ func (s *Store) checkSource(source layout.Volume) error {
 	case source.Provisioned:
 		return fmt.Errorf("%w: the volume isn't on it: mount the disk", layout.ErrNoDisk)
 	default:
-		return fmt.Errorf("%w: the data that it was to begin with is gone: create the claim again, without dataSource", layout.ErrInvalid)
+		return fmt.Errorf("%w: the data that it was to begin with is gone: delete what requested it", layout.ErrInvalid)
 	}
 }
 

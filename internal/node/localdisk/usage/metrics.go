@@ -38,6 +38,9 @@ func (m *Metrics) Set(volume *stowagev1alpha1.NodeVolume, usage *Usage) {
 		"volume": volume.Name, "backend": volume.Spec.Backend,
 		"namespace": volume.Spec.ClaimRef.Namespace, "claim": volume.Spec.ClaimRef.Name,
 	}
+	if volume.Spec.SnapshotUID != "" {
+		of["claim"] = "" // it isn't the claim's volume
+	}
 	if volume.Status.Capacity != nil {
 		m.capacity.With(of).Set(float64(volume.Status.Capacity.Value()))
 	}

@@ -40,8 +40,7 @@ func (c copySources) sourceOf(ctx context.Context, volume *stowagev1alpha1.NodeV
 	err := c.live.Get(ctx, client.ObjectKey{Name: volume.Spec.Source}, source)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%w: NodeVolume %s, which it was to be a copy of, is gone: create the claim again, without dataSource",
-			layout.ErrInvalid, volume.Spec.Source)
+		return nil, fmt.Errorf("%w: NodeVolume %s, which it was to be a copy of, is gone: %s", layout.ErrInvalid, volume.Spec.Source, adviceOn(volume))
 	case err != nil:
 		return nil, fmt.Errorf("reading NodeVolume %s, which is to be copied: %w", volume.Spec.Source, err)
 	}
@@ -69,11 +68,26 @@ func (c copySources) awaitCopies(ctx context.Context, volume *stowagev1alpha1.No
 	for i := range list.Items {
 		copied := &list.Items[i]
 		if copied.Spec.Source == volume.Name && copied.DeletionTimestamp.IsZero() && !spec.IsProvisioned(copied) && !isRefused(copied) {
-			return fmt.Errorf("%w: it is to be copied to NodeVolume %s, of claim %s/%s, first", layout.ErrInUse,
-				copied.Name, copied.Spec.ClaimRef.Namespace, copied.Spec.ClaimRef.Name)
+			return fmt.Errorf("%w: it is to be copied to NodeVolume %s, %s, first", layout.ErrInUse, copied.Name, ownerOf(copied))
 		}
 	}
 	return nil
+}
+
+// ownerOf says what a volume is for.
+func ownerOf(volume *stowagev1alpha1.NodeVolume) string {
+	if spec.IsSnapshot(volume) {
+		return fmt.Sprintf("of the VolumeSnapshot with uid %s", volume.Spec.SnapshotUID)
+	}
+	return fmt.Sprintf("of claim %s/%s", volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name)
+}
+
+// adviceOn says what helps a volume whose source is gone.
+func adviceOn(volume *stowagev1alpha1.NodeVolume) string {
+	if spec.IsSnapshot(volume) {
+		return "delete the VolumeSnapshot"
+	}
+	return "create the claim again, without dataSource"
 }
 
 // checkSource returns ErrInvalid where one volume can't begin as a copy of another. The manager,

@@ -80,7 +80,7 @@ func (i *inspector) inspect(volume *stowagev1alpha1.NodeVolume) (inspect.Report,
 		count := i.countOf(volume, of)
 		found.Usage, found.Uncounted = count.Usage, count.TooLarge
 	}
-	if found.Usage != nil && found.Enforced && of.IsFiles() {
+	if found.Usage != nil && found.Enforced && of.IsFiles() && !spec.IsSnapshot(volume) {
 		found.CheckLimits(had)
 	}
 	return found, nil
@@ -113,7 +113,7 @@ func (i *inspector) forget(name string) {
 }
 
 // recordHealth sends an event on the claim if the health of its volume changed, after that
-// was written.
+// was written. A snapshot isn't the claim's volume: its NodeVolume has the event.
 func recordHealth(recorder events.EventRecorder, stored, volume *stowagev1alpha1.NodeVolume) {
 	before := meta.FindStatusCondition(stored.Status.Conditions, stowagev1alpha1.HealthyCondition)
 	now := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.HealthyCondition)
@@ -124,6 +124,10 @@ func recordHealth(recorder events.EventRecorder, stored, volume *stowagev1alpha1
 	kind, reason := corev1.EventTypeWarning, event.VolumeConditionAbnormal
 	if now.Status == metav1.ConditionTrue {
 		kind, reason = corev1.EventTypeNormal, event.VolumeConditionNormal
+	}
+	if spec.IsSnapshot(volume) {
+		recorder.Eventf(volume, nil, kind, reason, "Inspecting", "snapshot %s on node %s: %s", volume.Name, volume.Spec.NodeName, now.Message)
+		return
 	}
 	claim := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "PersistentVolumeClaim",

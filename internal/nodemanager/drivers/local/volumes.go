@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
+
+// snapshotPrefix begins the names of snapshots, which lie beside the volumes.
+const snapshotPrefix = "snapshot-"
 
 // Volumes finds the volumes of the local driver on this node.
 type Volumes struct {
@@ -45,6 +49,9 @@ func (d Volumes) Open(ctx context.Context, volume *corev1.PersistentVolume) (*os
 	path := attributes[stowagev1alpha1.PathAttribute]
 	if filepath.Base(path) != source.VolumeHandle || path != filepath.Clean(path) || path == filepath.Clean(d.Base) {
 		return nil, fmt.Errorf("the volume's path %q isn't the directory of volume %q", path, source.VolumeHandle)
+	}
+	if strings.HasPrefix(source.VolumeHandle, snapshotPrefix) {
+		return nil, fmt.Errorf("volume %s is a snapshot, which no pod may change: restore it to a claim: %w", source.VolumeHandle, volumes.ErrNotSupported)
 	}
 	if d.CheckDisk != nil {
 		if err := d.CheckDisk(ctx, path); err != nil {

@@ -1,4 +1,4 @@
-package nfs
+package naming_test
 
 import (
 	"errors"
@@ -6,7 +6,16 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/naming"
 )
+
+// requestFor is a request by a claim of this namespace, name and uid.
+func requestFor(namespace, name, uid string) backend.Request {
+	request := backendtest.Request(uid)
+	request.Claim.Namespace, request.Claim.Name = namespace, name
+	return request
+}
 
 func TestADirectoryIsNamedByTheTemplate(t *testing.T) {
 	request := requestFor("team-a", "data", "1234")
@@ -48,7 +57,7 @@ func TestADirectoryIsNamedByTheTemplate(t *testing.T) {
 		strings.Repeat("long/", 250) + "last": {problem: "longer than"},
 	} {
 		t.Run(template, func(t *testing.T) {
-			got, err := directoryFor(template, request)
+			got, err := naming.Directory(template, request)
 			if test.problem == "" && (got != test.want || err != nil) {
 				t.Errorf("it is %q, %v, not %q", got, err, test.want)
 			}
@@ -61,18 +70,9 @@ func TestADirectoryIsNamedByTheTemplate(t *testing.T) {
 
 func TestALongNameIsTruncatedAndStaysUnique(t *testing.T) {
 	long := strings.Repeat("n", 253)
-	one, errOne := directoryFor("", requestFor("team-a", long, "1"))
-	two, errTwo := directoryFor("", requestFor("team-a", long, "2"))
-	must(t, errOne, errTwo)
-	if one == two || len(one) != maxPart {
+	one, errOne := naming.Directory("", requestFor("team-a", long, "1"))
+	two, errTwo := naming.Directory("", requestFor("team-a", long, "2"))
+	if errOne != nil || errTwo != nil || one == two || len(one) != naming.MaxPart {
 		t.Errorf("the directories are %s and %s", one, two)
-	}
-}
-
-func TestAnArchivesNameFitsAFileSystem(t *testing.T) {
-	volume := record{Owner: backend.Owner{ID: "pvc-" + strings.Repeat("0", 36) + "-12"}}
-	volume.Claim.Namespace, volume.Claim.Name = strings.Repeat("a", 63), strings.Repeat("b", 253)
-	if name := archiveName(volume) + ".json"; len(name) != maxPart || !strings.HasSuffix(name, volume.ID+".json") {
-		t.Errorf("it is %s, of %d characters", name, len(name))
 	}
 }

@@ -1,4 +1,6 @@
-package nfs
+// Package naming names the directories of NFS volumes: by the template of the backend, and always below the share
+// and outside Stowage's own directory.
+package naming
 
 import (
 	"crypto/sha256"
@@ -16,21 +18,22 @@ const (
 	labelField      = "labels."
 	annotationField = "annotations."
 
-	// The limits of file systems, in bytes: of one part, and of a path.
-	maxPart      = 255
-	maxDirectory = 1024
+	// MaxLength is how long a path can be, in bytes: the limit of file systems.
+	MaxLength = 1024
+	// MaxPart is how long one part of it can be.
+	MaxPart = 255
 	// hashLength is how much of a hash replaces the end of a part that is too long.
 	hashLength = 16
 )
 
-var (
-	field       = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
-	unsafeChars = regexp.MustCompile(`[^A-Za-z0-9._-]`)
-)
+// UnsafeChars are those that no part of a path has.
+var UnsafeChars = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// directoryFor names the directory of a request's volume. It returns only a path in the share and
+var field = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+
+// Directory names the directory of a request's volume. It returns only a path in the share and
 // outside Stowage's directory.
-func directoryFor(template string, request backend.Request) (string, error) {
+func Directory(template string, request backend.Request) (string, error) {
 	if template == "" {
 		template = defaultTemplate
 	}
@@ -49,7 +52,7 @@ func directoryFor(template string, request backend.Request) (string, error) {
 		return "", backend.Invalid.Errorf("nfs.directoryTemplate %q: a field is written {{namespace}}, {{name}}, {{uid}}, {{labels.KEY}} or {{annotations.KEY}}", tree.Truncate(template))
 	}
 	directory := shorten(expanded)
-	return directory, checkDirectory(directory)
+	return directory, Check(directory)
 }
 
 // valueOf is the value of a field, without characters that have a meaning in a path. It refuses a
@@ -79,19 +82,19 @@ func valueOf(name string, request backend.Request) (string, error) {
 			return "", backend.Invalid.Errorf("nfs.directoryTemplate: the claim's value %q for {{%s}} leads out of a directory: change it", tree.Truncate(value), tree.Truncate(name))
 		}
 	}
-	return unsafeChars.ReplaceAllString(value, "_"), nil
+	return UnsafeChars.ReplaceAllString(value, "_"), nil
 }
 
-// checkDirectory returns an error of kind Invalid for a path that must not be the directory of a
+// Check returns an error of kind Invalid for a path that must not be the directory of a
 // volume. It checks again before anything is removed.
-func checkDirectory(directory string) error {
+func Check(directory string) error {
 	switch {
 	case directory == "":
 		return backend.Invalid.Errorf("the volume's directory has no name: change nfs.directoryTemplate")
 	case strings.HasPrefix(directory, "/"):
 		return backend.Invalid.Errorf("the volume's directory %q is an absolute path: change nfs.directoryTemplate", tree.Truncate(directory))
-	case len(directory) > maxDirectory:
-		return backend.Invalid.Errorf("the volume's directory %q is longer than %d characters: change nfs.directoryTemplate", tree.Truncate(directory), maxDirectory)
+	case len(directory) > MaxLength:
+		return backend.Invalid.Errorf("the volume's directory %q is longer than %d characters: change nfs.directoryTemplate", tree.Truncate(directory), MaxLength)
 	}
 	for part := range strings.SplitSeq(directory, "/") {
 		switch {
@@ -100,10 +103,10 @@ func checkDirectory(directory string) error {
 		case strings.HasPrefix(part, "."):
 			// "." and ".." lead elsewhere; ".stowage" is ours, ".snapshot" the server's.
 			return backend.Invalid.Errorf("the volume's directory %q has a part that begins with a dot: change nfs.directoryTemplate", tree.Truncate(directory))
-		case unsafeChars.MatchString(part):
+		case UnsafeChars.MatchString(part):
 			return backend.Invalid.Errorf("the volume's directory %q has other characters than letters, digits, '.', '_' and '-': change nfs.directoryTemplate", tree.Truncate(directory))
-		case len(part) > maxPart:
-			return backend.Invalid.Errorf("the volume's directory %q has a part of more than %d characters: change nfs.directoryTemplate", tree.Truncate(directory), maxPart)
+		case len(part) > MaxPart:
+			return backend.Invalid.Errorf("the volume's directory %q has a part of more than %d characters: change nfs.directoryTemplate", tree.Truncate(directory), MaxPart)
 		}
 	}
 	return nil
@@ -114,9 +117,9 @@ func checkDirectory(directory string) error {
 func shorten(directory string) string {
 	parts := strings.Split(directory, "/")
 	for i, part := range parts {
-		if len(part) > maxPart {
+		if len(part) > MaxPart {
 			sum := sha256.Sum256([]byte(part))
-			parts[i] = part[:maxPart-hashLength-1] + "-" + hex.EncodeToString(sum[:])[:hashLength]
+			parts[i] = part[:MaxPart-hashLength-1] + "-" + hex.EncodeToString(sum[:])[:hashLength]
 		}
 	}
 	return strings.Join(parts, "/")

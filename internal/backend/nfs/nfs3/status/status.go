@@ -1,19 +1,14 @@
-package nfs3
+// Package status has what servers of NFS version 3 and mountd answer instead of results, as errnos.
+package status
 
-import (
-	"fmt"
-	"io/fs"
-	"syscall"
+import "syscall"
 
-	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
-)
+// BadCookie is the status of a listing that can't continue at a cookie.
+const BadCookie = 10003
 
-// badCookie is the status of a listing that can't continue at a cookie.
-const badCookie = 10003
-
-// statusErrno gives the errno of a status of NFS version 3 or mountd (RFC 1813,
+// Errno gives the errno of a status of NFS version 3 or mountd (RFC 1813,
 // 2.6 and 5.1.5). Those below 100 were taken from the errnos of BSD.
-func statusErrno(status uint32) syscall.Errno {
+func Errno(status uint32) syscall.Errno {
 	if errno, known := errnos[status]; known {
 		return errno
 	}
@@ -43,12 +38,4 @@ var errnos = map[uint32]syscall.Errno{
 	10001: syscall.ESTALE,  // a handle that the server can't read
 	10004: syscall.ENOTSUP, // a procedure that the server hasn't
 	10008: syscall.EAGAIN,  // not done, for instance because a tape is being fetched
-}
-
-// wrap adds the operation and the path to an error.
-func wrap(doing, path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w", &fs.PathError{Op: doing, Path: tree.Printable(path), Err: err})
 }

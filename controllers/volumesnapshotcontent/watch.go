@@ -1,0 +1,71 @@
+package volumesnapshotcontent
+
+import (
+	"context"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// byOthers passes contents that another program changed, and those that are being deleted. What Stowage writes
+// itself must not wake: a refused call would be repeated at once, and for ever.
+func byOthers() predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, now := e.ObjectOld.(*snapshotv1.VolumeSnapshotContent), e.ObjectNew.(*snapshotv1.VolumeSnapshotContent)
+		return !now.DeletionTimestamp.IsZero() || !apiequality.Semantic.DeepEqual(ofOthers(before), ofOthers(now))
+	}}
+}
+
+// ofOthers is a content without what Stowage writes.
+func ofOthers(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
+	rest := content.DeepCopy()
+	rest.Status, rest.ResourceVersion, rest.ManagedFields = nil, "", nil
+	delete(rest.Annotations, BeingCreated)
+	delete(rest.Labels, stowagev1alpha1.BackendLabel)
+	return rest
+}
+
+// unsettled returns the contents of a backend's driver that wait for something.
+func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reconcile.Request {
+	driver := backend.DriverOf(object.(*stowagev1alpha1.StorageBackend))
+	contents := &snapshotv1.VolumeSnapshotContentList{}
+	if err := r.client.List(ctx, contents, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the contents of a driver", "driver", driver)
+	}
+	var found []reconcile.Request
+	for i := range contents.Items {
+		if content := &contents.Items[i]; content.Spec.Driver == driver && !isSettled(content) {
+			found = append(found, wake.Request(content))
+		}
+	}
+	return found
+}
+
+// contentOfNodeVolume wakes the content of a snapshot on a node after its agent wrote the status or, of a content
+// that is deleted, removed it. The content has the name that snapshot-controller gives it; one that a person made
+// looks for itself.
+func (r *Reconciler) contentOfNodeVolume(ctx context.Context, object client.Object) []reconcile.Request {
+	snapshot := object.(*stowagev1alpha1.NodeVolume)
+	if snapshot.Spec.SnapshotUID == "" {
+		return nil
+	}
+	r.storage.Renew(snapshot.Name)
+	content := &snapshotv1.VolumeSnapshotContent{}
+	content.Name = "snapcontent-" + string(snapshot.Spec.SnapshotUID)
+	if !snapshot.DeletionTimestamp.IsZero() {
+		// After a refusal, nothing is to be tried again at once.
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(content), content); err != nil || content.DeletionTimestamp.IsZero() {
+			return nil
+		}
+	}
+	return []reconcile.Request{wake.Request(content)}
+}

@@ -1,0 +1,43 @@
+package volumesnapshotcontent
+
+import (
+	"testing"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+func TestWhatStowageWritesItselfDoesNotWake(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*snapshotv1.VolumeSnapshotContent)
+		wakes  bool
+	}{
+		"its mark of an open call": {func(content *snapshotv1.VolumeSnapshotContent) {
+			metav1.SetMetaDataAnnotation(&content.ObjectMeta, BeingCreated, "yes")
+		}, false},
+		"the name of its StorageBackend": {func(content *snapshotv1.VolumeSnapshotContent) {
+			content.Labels = map[string]string{"a": "b", stowagev1alpha1.BackendLabel: "disks"}
+		}, false},
+		"its status": {func(content *snapshotv1.VolumeSnapshotContent) {
+			content.Status = &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: new(false)}
+		}, false},
+		"the end of its VolumeSnapshot": {func(content *snapshotv1.VolumeSnapshotContent) {
+			metav1.SetMetaDataAnnotation(&content.ObjectMeta, BeingDeleted, "yes")
+		}, true},
+		"its deletion": {func(content *snapshotv1.VolumeSnapshotContent) { content.DeletionTimestamp = new(metav1.Now()) }, true},
+		"its policy": {func(content *snapshotv1.VolumeSnapshotContent) {
+			content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
+		}, true},
+	} {
+		before := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "content", ResourceVersion: "1", Labels: map[string]string{"a": "b"}}}
+		now := before.DeepCopy()
+		now.ResourceVersion = "2"
+		test.change(now)
+		if wakes := byOthers().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now}); wakes != test.wakes {
+			t.Errorf("%s wakes: %t", name, wakes)
+		}
+	}
+}

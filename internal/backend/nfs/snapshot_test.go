@@ -1,0 +1,273 @@
+package nfs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+func TestOverTheClientTheContractOfSnapshotsIsKept(t *testing.T) {
+	backendtest.SnapshotContract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+		w := newWorld(t)
+		return w.open(t), w.hasVolume
+	})
+}
+
+func TestOverAMountTheContractOfSnapshotsIsKept(t *testing.T) {
+	backendtest.SnapshotContract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+		mounts := t.TempDir()
+		w := newWorld(t)
+		w.folder = filepath.Join(mounts, "share")
+		must(t, os.Mkdir(w.folder, 0o755))
+		mounttest.Tmpfs(t, w.folder)
+		w.server.Close()
+		return w.openAs(t, newKind(t, thisCluster, mounts)), w.hasVolume
+	})
+}
+
+// data is the directory of the volume of claim 1, in the world's share.
+const data = "default-claim-1-1"
+
+// withFile is a share with one volume, which has a file.
+func withFile(t *testing.T) (*world, *nfsBackend) {
+	t.Helper()
+	w := newWorld(t)
+	opened := w.open(t)
+	mustProvision(t, opened, backendtest.Request("1"))
+	w.put(t, data+"/state", "before")
+	return w, opened
+}
+
+func ofVolume(uid string) backend.SnapshotRequest {
+	return backend.SnapshotRequest{ID: "snapshot-a", Owner: "a", Namespace: "default", Volume: backendtest.Request(uid).ID}
+}
+
+func mustSnapshot(t *testing.T, on backend.Snapshotter) *backend.Snapshot {
+	t.Helper()
+	made, err := on.CreateSnapshot(t.Context(), ofVolume("1"))
+	must(t, err)
+	return made
+}
+
+func restoredFrom(handle string) backend.Request {
+	request := backendtest.Request("2")
+	request.Source = &backend.Source{Snapshot: handle}
+	return request
+}
+
+func TestWhatIsRestoredIsWhatTheVolumeHad(t *testing.T) {
+	w, opened := withFile(t)
+	made := mustSnapshot(t, opened)
+	w.put(t, data+"/state", "after")
+	must(t, opened.Delete(t.Context(), backendtest.Request("1").ID))
+
+	mustProvision(t, opened, restoredFrom(made.Handle))
+
+	content, err := os.ReadFile(w.folder + "/default-claim-2-2/state")
+	if string(content) != "before" || err != nil {
+		t.Errorf("it has %q, %v", content, err)
+	}
+	must(t, opened.DeleteSnapshot(t.Context(), made.Handle))
+	w.mustHave(t, "default-claim-2-2/state")
+	w.mustLack(t, ".stowage/snapshots/snapshot-a", ".stowage/snapshots/snapshot-a.json", ".stowage/snapshots/snapshot-a.copy", ".stowage/restoring/"+backendtest.Request("2").ID)
+	mustProvision(t, opened, restoredFrom(made.Handle)) // a repeat, after the snapshot is gone
+}
+
+// inSlices has every call stop after its first step.
+func inSlices(opened *nfsBackend) *nfsBackend {
+	opened.snapshots.Slice = -time.Second
+	return opened
+}
+
+func TestACopyTakesAsManyCallsAsItNeedsAndHasItsNameAtTheEnd(t *testing.T) {
+	w, opened := withFile(t)
+	for _, name := range []string{"a/1", "a/2", "b/3"} {
+		w.put(t, data+"/"+name, name)
+	}
+	calls := 0
+	for err := error(backend.InProgress); err != nil; calls++ {
+		if _, err = inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1")); err != nil {
+			expectUnfinished(t, err)
+			w.mustLack(t, ".stowage/snapshots/snapshot-a")
+		}
+	}
+	for err := error(backend.InProgress); err != nil; calls++ {
+		if _, err = opened.Provision(t.Context(), restoredFrom("snapshot-a")); err != nil {
+			expectUnfinished(t, err)
+		}
+	}
+	w.mustHave(t, "default-claim-2-2/a/2", "default-claim-2-2/b/3")
+	if calls < 10 {
+		t.Errorf("it took %d calls", calls)
+	}
+}
+
+func expectUnfinished(t *testing.T, err error) {
+	t.Helper()
+	if !backend.Unfinished(err) {
+		t.Fatal(err)
+	}
+}
+
+func TestAnotherProcessBeginsTheCopyAgain(t *testing.T) {
+	w, opened := withFile(t)
+	w.put(t, data+"/other", "file")
+	_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+
+	made := mustSnapshot(t, w.openAs(t, newKind(t, thisCluster, "")))
+
+	w.mustHave(t, ".stowage/snapshots/"+made.Handle+"/state", ".stowage/snapshots/"+made.Handle+"/other")
+	w.mustLack(t, ".stowage/snapshots/"+made.Handle+".copy")
+	// The one that was overtaken finds it made.
+	if again := mustSnapshot(t, opened); !again.Created.Equal(made.Created) {
+		t.Errorf("it is of %s, then of %s", made.Created, again.Created)
+	}
+}
+
+func TestWhatIsLeftOfARestoreGoesWithItsVolume(t *testing.T) {
+	w, opened := withFile(t)
+	made := mustSnapshot(t, opened)
+	_, err := inSlices(opened).Provision(t.Context(), restoredFrom(made.Handle))
+	expectUnfinished(t, err)
+	w.mustHave(t, ".stowage/restoring/"+backendtest.Request("2").ID)
+	opened.snapshots.Slice = time.Minute
+
+	must(t, opened.Delete(t.Context(), backendtest.Request("2").ID))
+
+	if w.hasVolume(backendtest.Request("2").ID) {
+		t.Error("something is left")
+	}
+	w.mustHave(t, ".stowage/snapshots/"+made.Handle)
+}
+
+func TestADirectoryThatSomeoneMadeIsNotTakenForWhatIsRestored(t *testing.T) {
+	w, opened := withFile(t)
+	made := mustSnapshot(t, opened)
+	_, err := inSlices(opened).Provision(t.Context(), restoredFrom(made.Handle))
+	expectUnfinished(t, err)
+	must(t, os.Mkdir(filepath.Join(w.folder, "default-claim-2-2"), 0o755))
+
+	_, err = opened.Provision(t.Context(), restoredFrom(made.Handle))
+
+	expectKind(t, err, backend.Conflict, "")
+}
+
+func TestASnapshotThatIsImpossibleIsNotBegun(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*backend.SnapshotRequest)
+		kind   backend.ErrorKind
+	}{
+		"with parameters":          {func(request *backend.SnapshotRequest) { request.Parameters = map[string]string{"a": "b"} }, backend.Invalid},
+		"of another namespace":     {func(request *backend.SnapshotRequest) { request.Namespace = "other" }, backend.Invalid},
+		"of nothing":               {func(request *backend.SnapshotRequest) { request.Volume = backendtest.Request("9").ID }, backend.NotFound},
+		"of what is no volume":     {func(request *backend.SnapshotRequest) { request.Volume = "../../etc" }, backend.Conflict},
+		"that isn't wanted":        {func(request *backend.SnapshotRequest) { request.Unwanted = true }, backend.NotFound},
+		"under a name that is odd": {func(request *backend.SnapshotRequest) { request.Owner, request.ID = "A-B", "snapshot-A-B" }, backend.Invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, opened := withFile(t)
+			request := ofVolume("1")
+			test.change(&request)
+			_, err := opened.CreateSnapshot(t.Context(), request)
+			expectKind(t, err, test.kind, "")
+			w.mustLack(t, ".stowage/snapshots")
+		})
+	}
+}
+
+func TestAnUnwantedSnapshotIsNotCompleted(t *testing.T) {
+	w, opened := withFile(t)
+	w.put(t, data+"/other", "file")
+	_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+	request := ofVolume("1")
+	request.Unwanted = true
+	made, err := opened.CreateSnapshot(t.Context(), request)
+	if err != nil || made.Ready || made.Handle != request.ID {
+		t.Fatalf("it is %+v, %v", made, err)
+	}
+	opened.snapshots.Slice = time.Minute
+	must(t, opened.DeleteSnapshot(t.Context(), made.Handle))
+	w.mustLack(t, ".stowage/snapshots/snapshot-a.json", ".stowage/snapshots/snapshot-a.copy")
+}
+
+func TestASnapshotOfAVolumeThatGoesLeavesNothing(t *testing.T) {
+	w, opened := withFile(t)
+	w.put(t, data+"/other", "file")
+	_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+	opened.snapshots.Slice = time.Minute
+	must(t, opened.Delete(t.Context(), backendtest.Request("1").ID))
+
+	_, err = opened.CreateSnapshot(t.Context(), ofVolume("1"))
+
+	expectKind(t, err, backend.NotFound, "")
+	w.mustLack(t, ".stowage/snapshots/snapshot-a.json", ".stowage/snapshots/snapshot-a.copy", ".stowage/snapshots/snapshot-a")
+}
+
+func TestASnapshotOfAnotherClusterOrBackendIsLeftAlone(t *testing.T) {
+	w, opened := withFile(t)
+	mustSnapshot(t, opened)
+	record := w.folder + "/.stowage/snapshots/snapshot-a.json"
+	content, err := os.ReadFile(record)
+	must(t, err)
+	for name, text := range map[string]string{
+		"another cluster": strings.Replace(string(content), string(thisCluster), string(otherCluster), 1),
+		"another backend": strings.Replace(string(content), `"backend": "share"`, `"backend": "other"`, 1),
+		"another owner":   strings.Replace(string(content), `"snapshot": "a"`, `"snapshot": "b"`, 1),
+		"nonsense":        "{",
+		"too much":        strings.Replace(string(content), `"name": "claim-1"`, `"name": "`+strings.Repeat("x", 2000)+`"`, 1),
+	} {
+		must(t, os.WriteFile(record, []byte(text), 0o600))
+		_, create := opened.CreateSnapshot(t.Context(), ofVolume("1"))
+		_, find := opened.FindSnapshot(t.Context(), "snapshot-a")
+		_, restore := opened.Provision(t.Context(), restoredFrom("snapshot-a"))
+		for doing, err := range map[string]error{"making": create, "finding": find, "restoring": restore, "deleting": opened.DeleteSnapshot(t.Context(), "snapshot-a")} {
+			if backend.KindOf(err) != backend.Conflict || len(err.Error()) > 500 {
+				t.Errorf("%s that of %s: %v", doing, name, err)
+			}
+		}
+		w.mustHave(t, ".stowage/snapshots/snapshot-a/state")
+	}
+}
+
+func TestARestoreThatIsImpossibleIsNotBegun(t *testing.T) {
+	w, opened := withFile(t)
+	w.put(t, data+"/other", "file")
+	_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+	_, err = opened.Provision(t.Context(), restoredFrom("snapshot-a"))
+	expectKind(t, err, backend.Unavailable, "isn't complete yet")
+	opened.snapshots.Slice = time.Minute
+	mustSnapshot(t, opened)
+	elsewhere := restoredFrom("snapshot-a")
+	elsewhere.Claim.Namespace = "other"
+	for handle, request := range map[string]backend.Request{"elsewhere": elsewhere, "none": restoredFrom("snapshot-b"), "a volume": restoredFrom(backendtest.Request("1").ID)} {
+		_, err := opened.Provision(t.Context(), request)
+		if backend.KindOf(err) != backend.Invalid || w.hasVolume(request.ID) {
+			t.Errorf("of %s: %v", handle, err)
+		}
+	}
+}
+
+func TestAnEmptyVolumeIsNeverWhatWasRestored(t *testing.T) {
+	_, opened := withFile(t)
+	made := mustSnapshot(t, opened)
+	mustProvision(t, opened, backendtest.Request("2"))
+	_, err := opened.Provision(t.Context(), restoredFrom(made.Handle))
+	expectKind(t, err, backend.Conflict, "began empty")
+}
+
+func expectKind(t *testing.T, err error, kind backend.ErrorKind, text string) {
+	t.Helper()
+	if backend.KindOf(err) != kind || !strings.Contains(err.Error(), text) {
+		t.Errorf("the error is %v, of kind %q, not %q with %q", err, backend.KindOf(err), kind, text)
+	}
+}

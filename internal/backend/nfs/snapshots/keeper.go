@@ -1,0 +1,198 @@
+package snapshots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/copying"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// Keeper makes, finds and deletes the snapshots of one StorageBackend of one cluster.
+type Keeper struct {
+	Cluster, Backend string
+	Copier           *copying.Copier
+	// Slice is how long one call works, before others can.
+	Slice time.Duration
+}
+
+// Volume is a volume of which a snapshot is made.
+type Volume struct {
+	Directory string
+	Claim     Claim
+}
+
+// Create makes a snapshot, or goes on making it: backend.InProgress. Source finds its volume, which has to be
+// there until all is copied; its errors of kind NotFound say that it is not. The errors are those of
+// backend.Snapshotter.
+func (k Keeper) Create(
+	ctx context.Context, root tree.Dir, request backend.SnapshotRequest, source func() (Volume, error),
+) (*backend.Snapshot, error) {
+	found, err := k.find(ctx, root, request.ID)
+	if err == nil && found == nil {
+		found, err = k.begin(ctx, root, request, source)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Volume != request.Volume:
+		return nil, backend.Conflict.Errorf("snapshot %s is of volume %s", found.ID, tree.Printable(found.Volume))
+	case found.Deleting && !request.Unwanted:
+		return nil, backend.Conflict.Errorf("snapshot %s is being deleted: it isn't made again", found.ID)
+	}
+	made, err := described(ctx, root, found)
+	if err != nil || made.Ready || request.Unwanted {
+		return made, err
+	}
+	if err := k.complete(ctx, root, found, source); err != nil {
+		return nil, err
+	}
+	return described(ctx, root, found)
+}
+
+// begin writes the record. A volume that is gone has no snapshot.
+func (k Keeper) begin(ctx context.Context, root tree.Dir, request backend.SnapshotRequest, source func() (Volume, error)) (*record, error) {
+	if len(request.Parameters) > 0 {
+		return nil, backend.Invalid.Errorf("snapshots of NFS volumes have no parameters, and the VolumeSnapshotClass has %d: use a class without", len(request.Parameters))
+	}
+	if request.Unwanted {
+		return nil, backend.NotFound.Errorf("no snapshot %s was begun", request.ID)
+	}
+	of, err := source()
+	switch {
+	case err != nil:
+		return nil, err
+	case of.Claim.Namespace != request.Namespace:
+		return nil, backend.Invalid.Errorf("volume %s was made for a claim of namespace %s, and only there it has snapshots", request.Volume, tree.Printable(of.Claim.Namespace))
+	}
+	begun := record{ID: request.ID, Cluster: k.Cluster, Backend: k.Backend, Snapshot: request.Owner, Volume: request.Volume, Claim: of.Claim}
+	if err := tree.EnsureDir(ctx, root, folder, share.OwnerOnly); err != nil {
+		return nil, fmt.Errorf("making %s on the share: %w", folder, err)
+	}
+	return &begun, write(ctx, root, begun)
+}
+
+// complete copies the volume. What can't be copied has no snapshot: it is removed before the error says so.
+func (k Keeper) complete(ctx context.Context, root tree.Dir, found *record, source func() (Volume, error)) error {
+	of, err := source()
+	if err == nil {
+		err = k.Copier.Run(ctx, root, copying.Copy{
+			ID: found.ID, From: of.Directory, To: dataPath(found.ID), Aside: dataPath(found.ID) + asideSuffix, Until: time.Now().Add(k.Slice),
+			Complete: func() error {
+				now := time.Now().UTC().Truncate(time.Second)
+				found.Made = &now
+				return write(ctx, root, *found)
+			},
+		})
+	}
+	if errors.Is(err, backend.NotFound) || errors.Is(err, backend.Invalid) {
+		if failed := k.remove(ctx, root, found); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+// Find returns a snapshot. NotFound says that there is none.
+func (k Keeper) Find(ctx context.Context, root tree.Dir, handle string) (*backend.Snapshot, error) {
+	found, err := k.find(ctx, root, handle)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil || found.Deleting:
+		return nil, backend.NotFound.Errorf("there is no snapshot %s", handle)
+	}
+	return described(ctx, root, found)
+}
+
+// described is what there is of a snapshot.
+func described(ctx context.Context, root tree.Dir, found *record) (*backend.Snapshot, error) {
+	made := &backend.Snapshot{Handle: found.ID}
+	there, err := tree.Exists(ctx, root, dataPath(found.ID))
+	if there && found.Made != nil {
+		made.Created, made.Ready = *found.Made, true
+	}
+	return made, err
+}
+
+// Delete removes a snapshot. Until all is removed, it is backend.InProgress.
+func (k Keeper) Delete(ctx context.Context, root tree.Dir, handle string) error {
+	found, err := k.find(ctx, root, handle)
+	if found == nil || err != nil {
+		return err
+	}
+	return k.remove(ctx, root, found)
+}
+
+// remove removes the data, and then the record.
+func (k Keeper) remove(ctx context.Context, root tree.Dir, found *record) error {
+	if !found.Deleting {
+		found.Deleting = true
+		if err := write(ctx, root, *found); err != nil {
+			return err
+		}
+	}
+	until := time.Now().Add(k.Slice)
+	if err := k.Copier.Forget(ctx, root, found.ID, dataPath(found.ID)+asideSuffix, until); err != nil {
+		return err
+	}
+	err := tree.Within(ctx, root, folder, func(dir tree.Dir) error { return tree.RemoveTree(ctx, dir, found.ID, until) })
+	switch {
+	case errors.Is(err, tree.ErrUnfinished):
+		return backend.InProgress.Errorf("snapshot %s has more files than could be removed so far: removing goes on", found.ID)
+	case err != nil:
+		return fmt.Errorf("removing snapshot %s: %w", found.ID, err)
+	}
+	return tree.RemoveFile(ctx, root, recordPath(found.ID))
+}
+
+// CheckRestorable returns an error where a snapshot can't be restored to a claim of a namespace: Invalid where
+// that doesn't change.
+func (k Keeper) CheckRestorable(ctx context.Context, root tree.Dir, handle, namespace string) error {
+	found, err := k.find(ctx, root, handle)
+	switch {
+	case err != nil:
+		return err
+	case found == nil || found.Deleting:
+		return backend.Invalid.Errorf("there is no snapshot %s, which was to be restored: create the claim again, from another", handle)
+	case found.Claim.Namespace != namespace:
+		return backend.Invalid.Errorf("snapshot %s is of a claim of namespace %s, and is restored only there", handle, tree.Printable(found.Claim.Namespace))
+	}
+	made, err := described(ctx, root, found)
+	if err == nil && !made.Ready {
+		err = backend.Unavailable.Errorf("snapshot %s, which is to be restored, isn't complete yet", handle)
+	}
+	return err
+}
+
+// Restoration is a volume that is restored.
+type Restoration struct {
+	// Handle of the snapshot.
+	Handle string
+	// ID of the volume, and its directory, which doesn't exist until all is there.
+	ID, Directory string
+	// Namespace of the volume's claim.
+	Namespace string
+	// Complete is called just before the directory gets its name.
+	Complete func() error
+}
+
+// Restore copies a snapshot to the directory of a volume. Until all is there, it is backend.InProgress.
+func (k Keeper) Restore(ctx context.Context, root tree.Dir, of Restoration) error {
+	if err := k.CheckRestorable(ctx, root, of.Handle, of.Namespace); err != nil {
+		return err
+	}
+	return k.Copier.Run(ctx, root, copying.Copy{
+		ID: of.ID, From: dataPath(of.Handle), To: of.Directory, Aside: restoring + "/" + of.ID, Until: time.Now().Add(k.Slice), Complete: of.Complete,
+	})
+}
+
+// ForgetRestore removes what was copied for a volume that is being deleted. Until all is removed, it is
+// backend.InProgress.
+func (k Keeper) ForgetRestore(ctx context.Context, root tree.Dir, id string, until time.Time) error {
+	return k.Copier.Forget(ctx, root, id, restoring+"/"+id, until)
+}
