@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -83,8 +84,20 @@ var _ = Describe("A VolumeSnapshotContent of one of Stowage's own drivers", func
 			w.create(secondCloud())
 			content.Labels = map[string]string{stowagev1alpha1.BackendLabel: "cloud"}
 		}, ""),
-		Entry("none of two without a label", func(w *world, _ *snapshotv1.VolumeSnapshotContent) { w.create(secondCloud()) },
-			"2 StorageBackends have the driver gce.stowage.dev: name that of the snapshot in the label stowage.dev/backend"),
+		Entry("none of two that both have it, without a label", func(w *world, _ *snapshotv1.VolumeSnapshotContent) { w.create(secondCloud()) },
+			"several StorageBackends have the driver gce.stowage.dev: name that of the snapshot in the label stowage.dev/backend"),
+		Entry("the one of two that has it", func(w *world, _ *snapshotv1.VolumeSnapshotContent) {
+			w.create(secondCloud())
+			w.serve(cloudsByName{"cloud": w.storage, "second": fake.New()})
+		}, ""),
+		Entry("none of two while one doesn't answer", func(w *world, _ *snapshotv1.VolumeSnapshotContent) {
+			w.create(secondCloud())
+			silent := fake.New()
+			for range 10 {
+				silent.FailNext(backend.Unavailable.Errorf("busy"))
+			}
+			w.serve(cloudsByName{"cloud": w.storage, "second": silent})
+		}, "busy"),
 		Entry("no StorageBackend that is gone", func(_ *world, content *snapshotv1.VolumeSnapshotContent) {
 			content.Labels = map[string]string{stowagev1alpha1.BackendLabel: "absent"}
 		}, "StorageBackend absent is gone"),
@@ -152,6 +165,14 @@ func toBeSnapshottedByGCE(scope reconciler.Scope) (*world, *corev1.PersistentVol
 	class.Driver, content.Spec.Driver = stowagev1alpha1.GCEDriver, stowagev1alpha1.GCEDriver
 	w.create(class, content)
 	return w, pv, content
+}
+
+// cloudsByName serves StorageBackends of clouds with backends of their own.
+type cloudsByName map[string]backend.Backend
+
+func (cloudsByName) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.GCEType }
+func (k cloudsByName) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	return k[object.Name], nil
 }
 
 func secondCloud() *stowagev1alpha1.StorageBackend {

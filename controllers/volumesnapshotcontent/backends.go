@@ -2,7 +2,9 @@ package volumesnapshotcontent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,26 +63,31 @@ func (b backends) ownNameOf(ctx context.Context, content *snapshotv1.VolumeSnaps
 	return b.onlyOneOf(ctx, content)
 }
 
+// errSeveral is part of the error of a content that doesn't say which of several StorageBackends it is of.
+var errSeveral = errors.New("several StorageBackends have the driver")
+
 func (b backends) onlyOneOf(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (string, error) {
-	all := &stowagev1alpha1.StorageBackendList{}
-	if err := b.client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing the StorageBackends: %w", err)
-	}
-	var names []string
-	for i := range all.Items {
-		if backend.DriverOf(&all.Items[i]) == content.Spec.Driver {
-			names = append(names, all.Items[i].Name)
-		}
-	}
-	switch len(names) {
-	case 0:
+	objects, err := b.withDriver(ctx, content.Spec.Driver)
+	switch {
+	case err != nil:
+		return "", err
+	case len(objects) == 0:
 		return "", backend.Unavailable.Errorf("no StorageBackend has the driver %s: create one", content.Spec.Driver)
-	case 1:
-		return names[0], nil
+	case len(objects) == 1:
+		return objects[0].Name, nil
 	default:
-		return "", backend.Invalid.Errorf("%d StorageBackends have the driver %s: name that of the snapshot in the label %s of VolumeSnapshotContent %s",
-			len(names), content.Spec.Driver, stowagev1alpha1.BackendLabel, content.Name)
+		return "", backend.Invalid.Errorf("%w %s: name that of the snapshot in the label %s of VolumeSnapshotContent %s",
+			errSeveral, content.Spec.Driver, stowagev1alpha1.BackendLabel, content.Name)
 	}
+}
+
+// withDriver returns the StorageBackends of a driver.
+func (b backends) withDriver(ctx context.Context, driver string) ([]stowagev1alpha1.StorageBackend, error) {
+	all := &stowagev1alpha1.StorageBackendList{}
+	if err := b.client.List(ctx, all); err != nil {
+		return nil, fmt.Errorf("listing the StorageBackends: %w", err)
+	}
+	return slices.DeleteFunc(all.Items, func(object stowagev1alpha1.StorageBackend) bool { return backend.DriverOf(&object) != driver }), nil
 }
 
 // record sets, in memory, the label that names the StorageBackend of one of Stowage's own drivers. From

@@ -2,6 +2,7 @@ package volumesnapshotcontent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,13 +68,44 @@ func hasNoParameters(object *stowagev1alpha1.StorageBackend) bool {
 	return object.Spec.Local != nil || object.Spec.NFS != nil
 }
 
-// find returns the backend of a content.
+// find returns the backend of a content. Of several, it is the only one that finds the snapshot which a person names.
 func (t targets) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (*target, error) {
 	object, err := t.backends.of(ctx, content)
+	if errors.Is(err, errSeveral) && content.Spec.Source.SnapshotHandle != nil {
+		return t.search(ctx, content, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return t.open(content, object)
+}
+
+// search asks each backend of a content's driver for its snapshot. It returns the one that has it; where another
+// may have it, too, or can't say, the error.
+func (t targets) search(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, several error) (*target, error) {
+	objects, err := t.backends.withDriver(ctx, content.Spec.Driver)
+	if err != nil {
+		return nil, err
+	}
+	var has []*target
+	for i := range objects {
+		opened, err := t.open(content, &objects[i])
+		if err == nil {
+			_, err = opened.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
+		}
+		switch backend.KindOf(err) {
+		case backend.NotFound, backend.Conflict, backend.Invalid:
+		default:
+			if err != nil {
+				return nil, err
+			}
+			has = append(has, opened)
+		}
+	}
+	if len(has) != 1 {
+		return nil, several
+	}
+	return has[0], nil
 }
 
 func (t targets) open(content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) (*target, error) {
