@@ -71,10 +71,11 @@ func (c *Copier) attempt(ctx context.Context, root tree.Dir, of Copy) error {
 		return backend.InProgress.Errorf("an earlier call is still copying: the server answers slowly")
 	}
 	err := current.run(ctx, root, of)
+	files, bytes := current.at.Seen, current.at.Bytes
 	c.leave(of.ID, current, errors.Is(err, tree.ErrLost))
 	switch {
 	case errors.Is(err, tree.ErrUnfinished):
-		return backend.InProgress.Errorf("copying: %d files and directories, %d MiB so far", current.at.Seen, current.at.Bytes>>20)
+		return backend.InProgress.Errorf("copying: %d files and directories, %d MiB so far", files, bytes>>20)
 	case errors.Is(err, tree.ErrChanging):
 		return backend.Unavailable.Errorf("files come and go while they are copied: end what writes to them: %w", err)
 	case errors.Is(err, tree.ErrTooDeep) || errors.Is(err, tree.ErrTooLarge):
