@@ -11,22 +11,36 @@ import (
 )
 
 func TestOverTheClientTheContractIsKept(t *testing.T) {
-	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
-		w := newWorld(t)
-		return w.open(t), w.hasVolume
-	})
+	backendtest.Contract(t, overTheClient)
 }
 
 func TestOverAMountTheContractIsKept(t *testing.T) {
-	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
-		mounts := t.TempDir()
-		w := newWorld(t)
-		w.folder = filepath.Join(mounts, "share")
-		must(t, os.Mkdir(w.folder, 0o755))
-		mounttest.Tmpfs(t, w.folder)
-		w.server.Close()
-		return w.openAs(t, newKind(t, thisCluster, mounts)), w.hasVolume
-	})
+	backendtest.Contract(t, overAMount)
+}
+
+func TestOverTheClientTheContractOfSnapshotsIsKept(t *testing.T) {
+	backendtest.SnapshotContract(t, overTheClient)
+}
+
+func TestOverAMountTheContractOfSnapshotsIsKept(t *testing.T) {
+	backendtest.SnapshotContract(t, overAMount)
+}
+
+func overTheClient(t *testing.T) (opened backend.Backend, has func(string) bool) {
+	t.Helper()
+	w := newWorld(t)
+	return w.open(t), w.hasVolume
+}
+
+func overAMount(t *testing.T) (opened backend.Backend, has func(string) bool) {
+	t.Helper()
+	mounts := t.TempDir()
+	w := newWorld(t)
+	w.folder = filepath.Join(mounts, "share")
+	must(t, os.Mkdir(w.folder, 0o755))
+	mounttest.Tmpfs(t, w.folder)
+	w.server.Close()
+	return w.openAs(t, newKind(t, thisCluster, mounts)), w.hasVolume
 }
 
 // hasVolume reports whether anything of a volume is on the share, without the backend:

@@ -59,8 +59,11 @@ func (b *nfsBackend) FindSnapshot(ctx context.Context, handle string) (*backend.
 func (b *nfsBackend) ensureRestored(ctx context.Context, root tree.Dir, volume record) error {
 	there, err := tree.Exists(ctx, root, volume.Directory)
 	switch {
-	case err != nil || there && volume.Restored:
+	case err != nil:
 		return err
+	case there && volume.Restored:
+		// An earlier call may have been cut off just before the end.
+		return b.snapshots.ForgetRestore(ctx, root, volume.ID, time.Now().Add(b.share.Slice))
 	case there:
 		return b.explainTaken(ctx, root, volume.Directory, nil)
 	}

@@ -9,27 +9,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
-	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
-
-func TestOverTheClientTheContractOfSnapshotsIsKept(t *testing.T) {
-	backendtest.SnapshotContract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
-		w := newWorld(t)
-		return w.open(t), w.hasVolume
-	})
-}
-
-func TestOverAMountTheContractOfSnapshotsIsKept(t *testing.T) {
-	backendtest.SnapshotContract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
-		mounts := t.TempDir()
-		w := newWorld(t)
-		w.folder = filepath.Join(mounts, "share")
-		must(t, os.Mkdir(w.folder, 0o755))
-		mounttest.Tmpfs(t, w.folder)
-		w.server.Close()
-		return w.openAs(t, newKind(t, thisCluster, mounts)), w.hasVolume
-	})
-}
 
 // data is the directory of the volume of claim 1, in the world's share.
 const data = "default-claim-1-1"

@@ -45,10 +45,16 @@ func (k Keeper) Create(
 		return nil, backend.Conflict.Errorf("snapshot %s is being deleted: it isn't made again", found.ID)
 	}
 	made, err := described(ctx, root, found)
-	if err != nil || made.Ready || request.Unwanted {
+	switch {
+	case err != nil || request.Unwanted:
 		return made, err
+	case made.Ready:
+		// An earlier call may have been cut off just before the end.
+		err = k.Copier.Forget(ctx, root, found.ID, dataPath(found.ID)+asideSuffix, time.Now().Add(k.Slice))
+	default:
+		err = k.complete(ctx, root, found, source)
 	}
-	if err := k.complete(ctx, root, found, source); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return described(ctx, root, found)

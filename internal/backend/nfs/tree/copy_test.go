@@ -2,10 +2,8 @@ package tree_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,16 +175,6 @@ func TestATreeThatCannotBeCopiedIsRefused(t *testing.T) {
 	})
 }
 
-// changing is a directory whose listings can't continue.
-type changing struct{ tree.Dir }
-
-func (c changing) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, error] {
-	if from == (tree.Cursor{}) {
-		return c.Dir.List(ctx, from)
-	}
-	return func(yield func(tree.Entry, error) bool) { yield(tree.Entry{}, tree.ErrCursor) }
-}
-
 func TestAListingThatCannotContinueIsBegunAgainAndNotForEver(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		source(t, folder)
@@ -194,7 +182,7 @@ func TestAListingThatCannotContinueIsBegunAgainAndNotForEver(t *testing.T) {
 		for calls := 0; errors.Is(err, tree.ErrUnfinished) && calls < 1000; calls++ {
 			err = tree.Within(t.Context(), root, "from", func(from tree.Dir) error {
 				return tree.Within(t.Context(), root, "to", func(to tree.Dir) error {
-					return tree.Copy{From: changing{from}, To: to, Until: atOnce()}.Run(t.Context(), at)
+					return tree.Copy{From: outdated{from}, To: to, Until: atOnce()}.Run(t.Context(), at)
 				})
 			})
 		}
