@@ -84,6 +84,7 @@ var needs = map[string]string{
 	"DeleteSnapshot not supported":                              "controller CREATE_DELETE_SNAPSHOT",
 	"ListSnapshots not supported":                               "controller LIST_SNAPSHOTS",
 	"GetSnapshot not supported":                                 "controller GET_SNAPSHOT",
+	"SNAPSHOT_ACCESSIBILITY_CONSTRAINTS not supported":          "plug-in SNAPSHOT_ACCESSIBILITY_CONSTRAINTS",
 	"Volume Cloning not supported":                              "controller CLONE_VOLUME",
 	"Modify volume not supported":                               "controller MODIFY_VOLUME",
 	"Modify Volume not supported":                               "controller MODIFY_VOLUME",
