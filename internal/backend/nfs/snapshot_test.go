@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -250,4 +251,36 @@ func expectKind(t *testing.T, err error, kind backend.ErrorKind, text string) {
 	if backend.KindOf(err) != kind || !strings.Contains(err.Error(), text) {
 		t.Errorf("the error is %v, of kind %q, not %q with %q", err, backend.KindOf(err), kind, text)
 	}
+}
+
+func TestWhatIsLeftOfARefusedSnapshotIsRemovedByTheCallsThatFollow(t *testing.T) {
+	w, opened := withFile(t)
+	for _, name := range []string{"a/1", "a/2", "b/3"} {
+		w.put(t, data+"/"+name, name)
+	}
+	_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+	_, err = opened.CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+	must(t, opened.Delete(t.Context(), backendtest.Request("1").ID))
+	for calls := 0; !errors.Is(err, backend.NotFound); calls++ {
+		if _, err = opened.CreateSnapshot(t.Context(), ofVolume("1")); calls > 50 || !errors.Is(err, backend.NotFound) && !backend.Unfinished(err) {
+			t.Fatal(err)
+		}
+	}
+	w.mustLack(t, ".stowage/snapshots/snapshot-a.json", ".stowage/snapshots/snapshot-a.copy", ".stowage/snapshots/snapshot-a")
+}
+
+func TestACopyWhoseAttemptAnotherProcessRemovedIsBegunAgain(t *testing.T) {
+	w, opened := withFile(t)
+	w.put(t, data+"/other", "file")
+	_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+	must(t, os.RemoveAll(w.folder+"/.stowage/snapshots/snapshot-a.copy"))
+	opened.snapshots.Slice = time.Minute
+	_, _ = opened.CreateSnapshot(t.Context(), ofVolume("1"))
+
+	mustSnapshot(t, opened)
+
+	w.mustHave(t, ".stowage/snapshots/snapshot-a/state", ".stowage/snapshots/snapshot-a/other")
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"sync"
 	"time"
@@ -72,7 +73,7 @@ func (c *Copier) attempt(ctx context.Context, root tree.Dir, of Copy) error {
 	}
 	err := current.run(ctx, root, of)
 	files, bytes := current.at.Seen, current.at.Bytes
-	c.leave(of.ID, current, errors.Is(err, tree.ErrLost))
+	c.leave(of.ID, current, errors.Is(err, tree.ErrLost) || errors.Is(err, fs.ErrNotExist))
 	switch {
 	case errors.Is(err, tree.ErrUnfinished):
 		return backend.InProgress.Errorf("copying: %d files and directories, %d MiB so far", files, bytes>>20)
@@ -103,7 +104,8 @@ func (c *Copier) enter(id string) *attempt {
 	return current
 }
 
-// leave ends a call. An attempt with a lost answer isn't continued: the server may yet carry that call out.
+// leave ends a call. An attempt with a lost answer isn't continued: the server may yet carry that call out. Nor is
+// one whose directory another process removed.
 func (c *Copier) leave(id string, current *attempt, lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,7 +42,10 @@ func (k Keeper) Create(
 	case found.Volume != request.Volume:
 		return nil, backend.Conflict.Errorf("snapshot %s is of volume %s", found.ID, tree.Printable(found.Volume))
 	case found.Deleting && !request.Unwanted:
-		return nil, backend.Conflict.Errorf("snapshot %s is being deleted: it isn't made again", found.ID)
+		if err := k.remove(ctx, root, found); err != nil {
+			return nil, err
+		}
+		return nil, backend.InProgress.Errorf("what there was of snapshot %s is removed: it is made again", found.ID)
 	}
 	made, err := described(ctx, root, found)
 	switch {

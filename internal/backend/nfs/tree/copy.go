@@ -89,14 +89,17 @@ func (c *copying) walk(ctx context.Context, from, to Dir, depth int) error {
 	return nil
 }
 
-// entry copies one entry. The position moves behind the entry before it is copied: a later call goes on within.
+// entry copies one entry. The position moves behind it only where the rest of it has a position of its own, or
+// nothing is left to do: a later call skips what is behind the position.
 func (c *copying) entry(ctx context.Context, from, to Dir, entry Entry, depth int) error {
 	info, err := from.Lookup(ctx, entry.Name)
 	if err != nil {
 		return ignoreNotExist(err)
 	}
-	c.at.Steps[depth].At = entry.Next
-	c.at.Seen++
+	pass := func() {
+		c.at.Steps[depth].At = entry.Next
+		c.at.Seen++
+	}
 	switch info.Type {
 	case Directory:
 		if depth+1 >= maxDepth {
@@ -105,16 +108,20 @@ func (c *copying) entry(ctx context.Context, from, to Dir, entry Entry, depth in
 		if err := EnsureDir(ctx, to, entry.Name, 0o700); err != nil {
 			return err
 		}
+		pass()
 		c.at.Steps = append(c.at.Steps, Step{Name: []byte(entry.Name)})
 		return c.enter(ctx, from, to, depth+1)
 	case File:
+		pass()
 		c.at.File, c.at.Offset = []byte(entry.Name), 0
 		return c.file(ctx, from, to)
 	case Symlink:
-		return c.link(ctx, from, to, entry.Name, info)
-	default:
-		return nil
+		if err := c.link(ctx, from, to, entry.Name, info); err != nil {
+			return err
+		}
 	}
+	pass()
+	return nil
 }
 
 // enter copies the directory of a step, and ends the step. One that doesn't exist any more is done.

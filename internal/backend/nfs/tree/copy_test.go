@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -189,5 +190,54 @@ func TestAListingThatCannotContinueIsBegunAgainAndNotForEver(t *testing.T) {
 		if !errors.Is(err, tree.ErrChanging) {
 			t.Errorf("it ends with %v", err)
 		}
+	})
+}
+
+// failing is a directory in which nothing can be made, as long as it is full.
+type failing struct {
+	tree.Dir
+	full *bool
+}
+
+func (f failing) MakeDir(ctx context.Context, name string, mode uint32) error {
+	if *f.full {
+		return unix.ENOSPC
+	}
+	return f.Dir.MakeDir(ctx, name, mode)
+}
+
+func (f failing) MakeLink(ctx context.Context, name, text string) error {
+	if *f.full {
+		return unix.ENOSPC
+	}
+	return f.Dir.MakeLink(ctx, name, text)
+}
+
+func (f failing) MakeFile(ctx context.Context, name string) (tree.RegularFile, error) {
+	if *f.full {
+		return nil, unix.ENOSPC
+	}
+	return f.Dir.MakeFile(ctx, name)
+}
+
+func TestWhatFailedToBeCopiedIsCopiedByTheNextCall(t *testing.T) {
+	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
+		source(t, folder)
+		at, full := &tree.CopyPosition{}, true
+		for calls := 0; ; calls++ {
+			full = calls%2 == 0
+			err := tree.Within(t.Context(), root, "from", func(from tree.Dir) error {
+				return tree.Within(t.Context(), root, "to", func(to tree.Dir) error {
+					return tree.Copy{From: from, To: failing{to, &full}, Until: atOnce()}.Run(t.Context(), at)
+				})
+			})
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, tree.ErrUnfinished) && !errors.Is(err, unix.ENOSPC) || calls > 200 {
+				t.Fatal(err)
+			}
+		}
+		expectSame(t, folder)
 	})
 }
