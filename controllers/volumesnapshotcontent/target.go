@@ -93,13 +93,12 @@ func (t targets) search(ctx context.Context, content *snapshotv1.VolumeSnapshotC
 		if err == nil {
 			_, err = opened.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
 		}
-		switch backend.KindOf(err) {
-		case backend.NotFound, backend.Conflict, backend.Invalid:
-		default:
-			if err != nil {
-				return nil, err
-			}
+		kind := backend.KindOf(err)
+		switch {
+		case err == nil:
 			has = append(has, opened)
+		case kind != backend.NotFound && kind != backend.Conflict && kind != backend.Invalid:
+			return nil, err
 		}
 	}
 	if len(has) != 1 {

@@ -68,6 +68,12 @@ type Snapshot struct {
 // take over from the other.
 func SnapshotID(owner types.UID) string { return "snapshot-" + string(owner) }
 
+// ownSnapshot is the form of an id of which Stowage's own drivers make a name.
+var ownSnapshot = regexp.MustCompile(`^snapshot-[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// IsSnapshotID reports whether a text is an id that SnapshotID makes for a UID of an API server.
+func IsSnapshotID(id string) bool { return ownSnapshot.MatchString(id) }
+
 // snapshotOwner is the form of a UID in an id: it goes into names at the storage.
 var snapshotOwner = regexp.MustCompile(`^[a-zA-Z0-9-]{1,63}$`)
 

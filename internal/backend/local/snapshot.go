@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,9 +20,6 @@ var _ backend.Snapshotter = (*localBackend)(nil)
 
 // answerAfter is how long an agent may take before it is reported that its answer is awaited.
 const answerAfter = 5 * time.Minute
-
-// validSnapshot is the form of a handle: the name of a NodeVolume that backend.SnapshotID makes.
-var validSnapshot = regexp.MustCompile(`^snapshot-[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // CreateSnapshot writes a NodeVolume that is a copy of the volume, then waits for the node's agent.
 func (b *localBackend) CreateSnapshot(ctx context.Context, request backend.SnapshotRequest) (*backend.Snapshot, error) {
@@ -184,7 +180,7 @@ func (b *localBackend) snapshotToRestore(ctx context.Context, request backend.Re
 // ownSnapshot reads the NodeVolume of a snapshot live: nil where there is none. One that isn't a
 // snapshot of this backend is an error of kind Conflict.
 func (b *localBackend) ownSnapshot(ctx context.Context, handle string) (*stowagev1alpha1.NodeVolume, error) {
-	if !validSnapshot.MatchString(handle) {
+	if !backend.IsSnapshotID(handle) {
 		return nil, backend.Invalid.Errorf("%.200q is no snapshot of a local volume: those are named snapshot-<uid>", handle)
 	}
 	snapshot := &stowagev1alpha1.NodeVolume{}

@@ -34,16 +34,20 @@ func TestASnapshotInterruptedAnywhereIsMadeWholeByAnother(t *testing.T) {
 	})
 }
 
+// restore restores a snapshot, and is interrupted.
+func restore(t *testing.T, w *world, interrupt func()) error {
+	t.Helper()
+	opened := w.open(t)
+	mustProvision(t, opened, backendtest.Request("1"))
+	w.put(t, data+"/state", "before")
+	mustSnapshot(t, opened)
+	interrupt()
+	_, err := opened.Provision(t.Context(), restoredFrom("snapshot-a"))
+	return err
+}
+
 func TestARestoreInterruptedAnywhereIsMadeWholeByAnother(t *testing.T) {
-	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
-		opened := w.open(t)
-		mustProvision(t, opened, backendtest.Request("1"))
-		w.put(t, data+"/state", "before")
-		mustSnapshot(t, opened)
-		interrupt()
-		_, err := opened.Provision(t.Context(), restoredFrom("snapshot-a"))
-		return err
-	}, func(t *testing.T, w *world) {
+	interruptAnywhere(t, restore, func(t *testing.T, w *world) {
 		mustProvision(t, w.open(t), restoredFrom("snapshot-a"))
 		w.mustHaveContent(t, "default-claim-2-2/state", "before")
 		w.mustLack(t, aside...)
@@ -51,15 +55,7 @@ func TestARestoreInterruptedAnywhereIsMadeWholeByAnother(t *testing.T) {
 }
 
 func TestARestoreInterruptedAnywhereIsUndone(t *testing.T) {
-	interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
-		opened := w.open(t)
-		mustProvision(t, opened, backendtest.Request("1"))
-		w.put(t, data+"/state", "before")
-		mustSnapshot(t, opened)
-		interrupt()
-		_, err := opened.Provision(t.Context(), restoredFrom("snapshot-a"))
-		return err
-	}, func(t *testing.T, w *world) {
+	interruptAnywhere(t, restore, func(t *testing.T, w *world) {
 		must(t, w.open(t).Delete(t.Context(), backendtest.Request("2").ID))
 		w.mustLack(t, "default-claim-2-2", recordPath("pvc-2"), directories+"/default-claim-2-2", deleting+"/pvc-2")
 		w.mustLack(t, aside...)

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,9 +35,6 @@ const (
 	// maxField is how long names and paths in a record can be.
 	maxField = 1024
 )
-
-// validHandle is what backend.SnapshotID makes: ids become names of files.
-var validHandle = regexp.MustCompile(`^snapshot-[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // record names a snapshot's owner: a file on the share, where no pod can write.
 type record struct {
@@ -70,7 +66,8 @@ func dataPath(id string) string   { return folder + "/" + id }
 // find reads the record of a snapshot: nil where there is none. One that isn't this backend's is an error of kind
 // Conflict.
 func (k Keeper) find(ctx context.Context, root tree.Dir, handle string) (*record, error) {
-	if !validHandle.MatchString(handle) {
+	// Ids become names of files.
+	if !backend.IsSnapshotID(handle) {
 		return nil, backend.Invalid.Errorf("%.200q is no snapshot of an NFS volume: those are named snapshot-<uid>", handle)
 	}
 	data, err := tree.ReadFile(ctx, root, recordPath(handle), maxRecord)
