@@ -59,6 +59,17 @@ func (c *cloud) detach(name string) {
 	}
 }
 
+// soon changes a disk a moment later. The link of a disk goes before its device, so a test that
+// sees that the link went waits until the channel is closed: its context must not end before.
+func (c *cloud) soon(change func(name string), name string) (done <-chan struct{}) {
+	changed := make(chan struct{})
+	time.AfterFunc(100*time.Millisecond, func() {
+		defer close(changed)
+		change(name)
+	})
+	return changed
+}
+
 func (c *cloud) open(name, serial string) *clouddisk.Disk {
 	c.Helper()
 	disk, err := clouddisk.NewDiskFolder(c.folder).Open(name, serial)
@@ -127,10 +138,11 @@ func TestWhatIsNoDiskIsNotTakenForOne(t *testing.T) {
 
 func TestADiskThatAppearsLaterIsWaitedFor(t *testing.T) {
 	c := newCloud(t)
-	time.AfterFunc(100*time.Millisecond, func() { c.attach("data") })
+	attached := c.soon(c.attach, "data")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	disk, err := clouddisk.NewDiskFolder(c.folder).Await(ctx, "data", "data")
+	<-attached
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +168,12 @@ func TestAWatchReportsDisksThatComeAndGo(t *testing.T) {
 			}
 		}
 	}
-	time.AfterFunc(100*time.Millisecond, func() { c.attach("data") })
+	attached := c.soon(c.attach, "data")
 	await("came")
-	time.AfterFunc(100*time.Millisecond, func() { c.detach("data") })
+	<-attached
+	detached := c.soon(c.detach, "data")
 	await("went")
+	<-detached
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
