@@ -213,8 +213,7 @@ type StorageBackendStatus struct {
 	// type is the kind of the backend: NFS, Local, GCE or CSI.
 	// +optional
 	Type BackendType `json:"type,omitempty"`
-	// driver is the CSI driver name that StorageClasses of this backend have as
-	// their provisioner.
+	// driver is the CSI driver name that StorageClasses have as their provisioner.
 	// +optional
 	Driver string `json:"driver,omitempty"`
 	// capacity of the backend, if the backend reports it.
@@ -223,9 +222,8 @@ type StorageBackendStatus struct {
 	// volumes is how many volume objects use the backend.
 	// +optional
 	Volumes *int32 `json:"volumes,omitempty"`
-	// orphans is how many volumes the backend holds that no volume object records.
-	// They have the mark of Stowage and this cluster, and are not being
-	// provisioned for a claim.
+	// orphans is how many volumes and snapshots the backend holds that no object
+	// records. They have the mark of Stowage and this cluster, and aren't being made.
 	// +optional
 	Orphans *int32 `json:"orphans,omitempty"`
 	// lostVolumes is how many volume objects have no storage in the backend.
@@ -235,8 +233,7 @@ type StorageBackendStatus struct {
 	// the backend can't list its volumes.
 	// +optional
 	Audit *AuditStatus `json:"audit,omitempty"`
-	// conditions are Accepted, Reachable, StorageClassReady, and Ready, which
-	// is True when all others are.
+	// conditions are Accepted, Reachable, StorageClassReady, and Ready: all others are.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -263,8 +260,8 @@ type AuditStatus struct {
 	// +listMapKey=id
 	// +optional
 	Orphans []Orphan `json:"orphans,omitempty"`
-	// retained is how many volumes the backend holds without a volume object that
-	// are no orphans: a user deleted the PersistentVolume with the policy Retain.
+	// retained is how many volumes and snapshots the backend holds without an object
+	// that are no orphans: a user deleted the object with the policy Retain.
 	// +optional
 	Retained int32 `json:"retained,omitempty"`
 	// lostVolumes are the names of volume objects without storage, up to 100.
@@ -292,6 +289,9 @@ type Orphan struct {
 	// claimUID is that claim's UID.
 	// +optional
 	ClaimUID types.UID `json:"claimUID,omitempty"`
+	// snapshotUID is the UID of the VolumeSnapshot of a snapshot, which no audit removes.
+	// +optional
+	SnapshotUID types.UID `json:"snapshotUID,omitempty"`
 	// nodeName is the node with the disk of a volume without a NodeVolume (local
 	// backend). Such a volume is never removed.
 	// +optional

@@ -34,7 +34,7 @@ func (b backends) of(ctx context.Context, content *snapshotv1.VolumeSnapshotCont
 	err = b.client.Get(ctx, client.ObjectKey{Name: name}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, backend.Unavailable.Errorf("StorageBackend %s is gone: create it again", name)
+		return nil, backend.Unavailable.Errorf("StorageBackend %s %w: create it again", name, errGone)
 	case err != nil:
 		return nil, fmt.Errorf("reading StorageBackend %s: %w", name, err)
 	case backend.DriverOf(object) != content.Spec.Driver:
@@ -63,6 +63,9 @@ func (b backends) ownNameOf(ctx context.Context, content *snapshotv1.VolumeSnaps
 	return b.onlyOneOf(ctx, content)
 }
 
+// errGone is part of the error of a content without a StorageBackend.
+var errGone = errors.New("is gone")
+
 // errSeveral is part of the error of a content that doesn't say which of several StorageBackends it is of.
 var errSeveral = errors.New("several StorageBackends have the driver")
 
@@ -72,7 +75,7 @@ func (b backends) onlyOneOf(ctx context.Context, content *snapshotv1.VolumeSnaps
 	case err != nil:
 		return "", err
 	case len(objects) == 0:
-		return "", backend.Unavailable.Errorf("no StorageBackend has the driver %s: create one", content.Spec.Driver)
+		return "", backend.Unavailable.Errorf("each StorageBackend of driver %s %w: create one", content.Spec.Driver, errGone)
 	case len(objects) == 1:
 		return objects[0].Name, nil
 	default:

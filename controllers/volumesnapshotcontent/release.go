@@ -2,6 +2,7 @@ package volumesnapshotcontent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -21,23 +23,16 @@ type releaser struct {
 	report  *reporter
 }
 
-// release deletes the snapshot of a deleted content, if its policy says so, and lets the content go.
-// The policy and the handle are those of a live read in the same pass. The handle goes from the status
-// before the finalizer does: after a crash in between nothing is deleted twice.
+// release deletes the snapshot of a deleted content, or has it kept, as its policy says, and lets the content go.
+// The policy and the handle are those of a live read in the same pass.
 func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
-	if handle := recorded(content); handle != "" && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete {
-		kept, err := r.isKept(ctx, content, handle)
-		if err != nil {
-			return ctrl.Result{}, err
+	if handle := recorded(content); handle != "" {
+		settle := r.retain
+		if content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete {
+			settle = r.remove
 		}
-		if !kept {
-			err = r.delete(ctx, content, handle)
-		}
-		if err != nil {
-			return r.report.undeleted(content, err)
-		}
-		if err := r.clear(ctx, content); err != nil {
-			return ctrl.Result{}, err
+		if err := settle(ctx, content, handle); err != nil {
+			return r.report.unreleased(content, err)
 		}
 	}
 	before := content.DeepCopy()
@@ -46,6 +41,39 @@ func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapsh
 	}
 	err := r.client.Patch(ctx, content, patch.Fenced(before))
 	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of VolumeSnapshotContent %s", content.Name)
+}
+
+// retain has the storage record that a snapshot is kept. Once the content is gone, nothing else distinguishes the
+// snapshot from an orphan.
+func (r *releaser) retain(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
+	if !backend.IsOurs(content.Spec.Driver) {
+		return nil
+	}
+	of, err := r.targets.find(ctx, content)
+	if err == nil {
+		err = backend.RetainSnapshot(ctx, of.opened, handle)
+	}
+	switch kind := backend.KindOf(err); {
+	case kind == backend.NotFound || kind == backend.Conflict || kind == backend.Invalid || errors.Is(err, errGone):
+		// There is nothing of ours that an audit could find.
+		return nil
+	case err != nil && !backend.Unfinished(err):
+		return fmt.Errorf("the content is kept until its storage bears a note that the snapshot is to be: %w", err)
+	}
+	return err
+}
+
+// remove deletes a snapshot, unless another content has it. The handle goes from the status before the finalizer
+// does: after a crash in between nothing is deleted twice.
+func (r *releaser) remove(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
+	kept, err := r.isKept(ctx, content, handle)
+	if err == nil && !kept {
+		err = r.delete(ctx, content, handle)
+	}
+	if err != nil {
+		return err
+	}
+	return r.clear(ctx, content)
 }
 
 // isKept reports, from a live list, whether another content has the same snapshot.

@@ -99,8 +99,8 @@ func (r *reporter) failed(ctx context.Context, content *snapshotv1.VolumeSnapsho
 	return retry(failure)
 }
 
-// undeleted says why a snapshot isn't deleted yet.
-func (r *reporter) undeleted(content *snapshotv1.VolumeSnapshotContent, failure error) (ctrl.Result, error) {
+// unreleased says why a content isn't let go yet.
+func (r *reporter) unreleased(content *snapshotv1.VolumeSnapshotContent, failure error) (ctrl.Result, error) {
 	if errors.Is(failure, backend.Queued) {
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	}

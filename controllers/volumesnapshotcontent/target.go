@@ -36,6 +36,7 @@ type targets struct {
 // target is the backend of a content, and its object.
 type target struct {
 	backend.Snapshotter
+	opened backend.Backend
 	object *stowagev1alpha1.StorageBackend
 }
 
@@ -114,7 +115,7 @@ func (t targets) open(content *snapshotv1.VolumeSnapshotContent, object *stowage
 		return nil, err
 	}
 	snapshotter, err := backend.SnapshotterOf(opened, object.Name)
-	return &target{snapshotter, object}, err
+	return &target{snapshotter, opened, object}, err
 }
 
 // parameters are those of the content's class that are the driver's. They are read live: a repeat has to

@@ -5,28 +5,29 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// Lister is a backend that can list the volumes that it holds, for the audit.
+// Lister is a backend that can list the volumes and snapshots that it holds, for the audit.
 type Lister interface {
-	// List returns the volumes with an owner record of this cluster and this backend, also those
-	// that are being made or removed. It doesn't list volumes with another record, or none.
+	// List returns the volumes and snapshots with an owner record of this cluster and this backend, also
+	// those that are being made or removed. It doesn't list those with another record, or none.
 	List(ctx context.Context) ([]Held, error)
 }
 
 // PageLister is a Lister that may hold more than one call has time to read.
 type PageLister interface {
 	Lister
-	// ListAfter is List for the volumes with ids after this one, in the order of ids. It returns as
+	// ListAfter is List for what has an id after this one, in the order of ids. It returns as
 	// many as a call has time for, and the id after which the next call continues. That is always a
-	// later one, and "" at the end. A volume that is held from the first of these calls to the last
+	// later one, and "" at the end. What is held from the first of these calls to the last
 	// is on one of the pages.
 	ListAfter(ctx context.Context, id string) (page []Held, next string, err error)
 }
 
-// ListAfter lists a page of the volumes that a backend holds. A Lister without pages has one.
+// ListAfter lists a page of what a backend holds. A Lister without pages has one.
 func ListAfter(ctx context.Context, b Backend, id string) (page []Held, next string, err error) {
 	if pages, can := As[PageLister](b); can {
 		return pages.ListAfter(ctx, id)
@@ -39,13 +40,15 @@ func ListAfter(ctx context.Context, b Backend, id string) (page []Held, next str
 	return page, "", err
 }
 
-// Held is a volume that a backend holds.
+// Held is a volume, or a snapshot, that a backend holds.
 type Held struct {
-	// ID of the volume, for Delete.
+	// ID of the volume, for Delete; of a snapshot its handle, for DeleteSnapshot.
 	ID string
-	// Claim that the volume was made for.
+	// Claim that the volume was made for. Of a snapshot it is that of its volume, if the storage says.
 	Claim stowagev1alpha1.ClaimReference
-	// Retained is true after Retain.
+	// Snapshot is the UID of the VolumeSnapshot that a snapshot was made for. Empty for volumes.
+	Snapshot types.UID
+	// Retained is true after Retain, or RetainSnapshot.
 	Retained bool
 	// Node is the node on which storage without a record was found. Such storage is only reported:
 	// Delete doesn't remove it. Empty for all other storage.

@@ -34,6 +34,26 @@ type Snapshotter interface {
 	FindSnapshot(ctx context.Context, handle string) (*Snapshot, error)
 }
 
+// SnapshotRetainer is a Snapshotter that can record that a snapshot is kept though no object in the cluster
+// refers to it any more. Each Snapshotter that is a Lister is one.
+type SnapshotRetainer interface {
+	// RetainSnapshot records, beside the storage, that the snapshot with this handle is kept for a
+	// person. From then on only DeleteSnapshot removes it. It can be repeated. NotFound says that there is
+	// no such snapshot, or soon won't be, Conflict that it isn't this backend's; all else is as in
+	// DeleteSnapshot.
+	RetainSnapshot(ctx context.Context, handle string) error
+}
+
+// RetainSnapshot records that a snapshot is kept. No audit lists the snapshots of a backend that isn't a
+// SnapshotRetainer, and they need no record.
+func RetainSnapshot(ctx context.Context, b Backend, handle string) error {
+	retainer, can := As[SnapshotRetainer](b)
+	if !can {
+		return nil
+	}
+	return retainer.RetainSnapshot(ctx, handle)
+}
+
 // SnapshotRequest asks for one snapshot.
 type SnapshotRequest struct {
 	// ID of the snapshot, made by SnapshotID.

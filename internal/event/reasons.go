@@ -112,7 +112,7 @@ const (
 
 // Reasons of events about StorageBackends.
 const (
-	// OrphansFound: the backend holds storage of this cluster that no PersistentVolume refers to.
+	// OrphansFound: the backend holds storage of this cluster that no PersistentVolume and no VolumeSnapshotContent refers to.
 	OrphansFound = "OrphansFound"
 	// OrphanRemoved: an orphan that spec.audit.removeOrphansAfter had removed is gone.
 	OrphanRemoved = "OrphanRemoved"

@@ -74,12 +74,17 @@ func driveCopies(c *cloud, try func(any, error)) {
 	try(c.Images.List(project).Do())
 	try(c.Images.Get(project, "image").Do())
 	try(c.Images.GetFromFamily(project, "tools").Do())
+	driveLabels(c, try)
 	for _, name := range []string{"instant", "gone-instant"} {
 		c.done(c.InstantSnapshots.Insert(project, zone, &compute.InstantSnapshot{Name: name, SourceDisk: diskLink("kept")}).Do())
 	}
 	c.done(c.InstantSnapshots.Delete(project, zone, "gone-instant").Do())
 	try(c.InstantSnapshots.List(project, zone).Do())
-	try(c.InstantSnapshots.Get(project, zone, "instant").Do())
+	instant, err := c.InstantSnapshots.Get(project, zone, "instant").Do()
+	try(instant, err)
+	c.done(c.InstantSnapshots.SetLabels(project, zone, "instant", &compute.ZoneSetLabelsRequest{
+		Labels: map[string]string{"team": "storage"}, LabelFingerprint: instant.LabelFingerprint,
+	}).Do())
 	balanced := "zones/" + zone + "/diskTypes/hyperdisk-balanced"
 	for _, disk := range []*compute.Disk{
 		{Name: "from-image", SourceImage: "global/images/family/tools"},
@@ -89,6 +94,17 @@ func driveCopies(c *cloud, try func(any, error)) {
 		c.done(c.Disks.Insert(project, zone, disk).Do())
 		try(c.Disks.Get(project, zone, disk.Name).Do())
 	}
+}
+
+func driveLabels(c *cloud, try func(any, error)) {
+	c.Helper()
+	team := map[string]string{"team": "storage"}
+	image, err := c.Images.Get(project, "image").Do()
+	try(image, err)
+	c.done(c.Images.SetLabels(project, "image", &compute.GlobalSetLabelsRequest{Labels: team, LabelFingerprint: image.LabelFingerprint}).Do())
+	snapshot, err := c.Snapshots.Get(project, "of-both").Do()
+	try(snapshot, err)
+	c.done(c.Snapshots.SetLabels(project, "of-both", &compute.GlobalSetLabelsRequest{Labels: team, LabelFingerprint: snapshot.LabelFingerprint}).Do())
 }
 
 func drivePools(c *cloud, try func(any, error)) {

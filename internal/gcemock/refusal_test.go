@@ -20,6 +20,7 @@ func TestBadRequestsAreRefusedAsGoogleDoes(t *testing.T) {
 		c.makeDisk(name)
 	}
 	c.done(c.attach("node", "used", "READ_WRITE").Do())
+	c.done(c.Disks.CreateSnapshot(project, zone, "free", &compute.Snapshot{Name: "copy"}).Do())
 	insert := func(disk compute.Disk) func() error {
 		return func() error { _, err := c.Disks.Insert(project, zone, &disk).Do(); return err }
 	}
@@ -74,6 +75,18 @@ func TestBadRequestsAreRefusedAsGoogleDoes(t *testing.T) {
 				_, err := c.Disks.SetLabels(project, zone, "free", &compute.ZoneSetLabelsRequest{LabelFingerprint: "b2xk"}).Do()
 				return err
 			}, http.StatusPreconditionFailed, "conditionNotMet",
+		},
+		"labels of a snapshot on top of others": {
+			func() error {
+				_, err := c.Snapshots.SetLabels(project, "copy", &compute.GlobalSetLabelsRequest{LabelFingerprint: "b2xk"}).Do()
+				return err
+			}, http.StatusPreconditionFailed, "conditionNotMet",
+		},
+		"labels of a snapshot that isn't there": {
+			func() error {
+				_, err := c.Snapshots.SetLabels(project, "none", &compute.GlobalSetLabelsRequest{}).Do()
+				return err
+			}, http.StatusNotFound, "notFound",
 		},
 		"a filter that is broken": {
 			func() error { _, err := c.Disks.List(project, zone).Filter("name =").Do(); return err }, http.StatusBadRequest, "invalid",

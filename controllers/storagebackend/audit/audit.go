@@ -1,5 +1,5 @@
 // Package audit compares what backends hold with what the cluster records. It finds volumes of
-// deleted claims (orphans), and PersistentVolumes without storage. It writes the audit into
+// deleted claims and snapshots without a content (orphans), and PersistentVolumes without storage. It writes the audit into
 // the backend's status. It removes an orphan only if the backend allows it, after a waiting
 // time and live reads.
 package audit
@@ -56,6 +56,7 @@ func New(deps reconciler.Dependencies) *Auditor {
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=list;watch
 
 // Reconcile audits one backend when it is due.
 func (r *Auditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

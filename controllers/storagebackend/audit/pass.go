@@ -79,7 +79,7 @@ type lister struct {
 // readPage reads one more page of what a backend holds. After an error the same page is read
 // again.
 func (r *lister) readPage(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (*auditPass, error) {
-	known, err := takeSnapshot(ctx, r.client, object)
+	known, err := readRecords(ctx, r.client, object)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (r *lister) compare(ctx context.Context, object *stowagev1alpha1.StorageBac
 		// The cache only saves live reads: it has records of all held volumes.
 		return found, nil
 	}
-	now, err := takeSnapshot(ctx, r.live, object)
+	now, err := readRecords(ctx, r.live, object)
 	if err != nil {
 		return findings{}, err
 	}

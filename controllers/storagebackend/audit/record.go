@@ -77,7 +77,7 @@ func (r *recorder) recordFindings(before, after *stowagev1alpha1.StorageBackend)
 	}
 	if n := ptr.Deref(after.Status.Orphans, 0); isNews(n, before.Status.Orphans, idsOf(last.Orphans), idsOf(after.Status.Audit.Orphans)) {
 		r.events.Eventf(after, nil, corev1.EventTypeWarning, event.OrphansFound, "Audit",
-			"no volume records what is held as %s: status.audit names its claim", named(n, idsOf(after.Status.Audit.Orphans)))
+			"no object records what is held as %s: status.audit names its claim or VolumeSnapshot", named(n, idsOf(after.Status.Audit.Orphans)))
 	}
 	if n := ptr.Deref(after.Status.LostVolumes, 0); isNews(n, before.Status.LostVolumes, last.LostVolumes, after.Status.Audit.LostVolumes) {
 		r.events.Eventf(after, nil, corev1.EventTypeWarning, event.VolumesLost, "Audit",

@@ -37,7 +37,7 @@ func (r *remover) removeOrphans(ctx context.Context, object *stowagev1alpha1.Sto
 	if len(due) == 0 {
 		return ctrl.Result{RequeueAfter: untilAudit(object, r.clock.Now())}, nil
 	}
-	now, err := takeSnapshot(ctx, r.live, object)
+	now, err := readRecords(ctx, r.live, object)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -30,7 +30,7 @@ type findings struct {
 	held    map[string]bool
 	orphans []backend.Held
 	lost    []string
-	// retained is the number of volumes without a record that a person marked to be kept.
+	// retained is the number of volumes and snapshots without a record that a person marked to be kept.
 	retained int32
 	// live maps the UIDs of live claims to the volumes that they are bound to.
 	live map[types.UID]string
@@ -69,7 +69,7 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 		after := object.Spec.Audit.RemoveOrphansAfter
 		status.Orphans = append(status.Orphans, stowagev1alpha1.Orphan{
 			ID: listed.ID, ClaimNamespace: listed.Claim.Namespace, ClaimName: listed.Claim.Name, ClaimUID: listed.Claim.UID,
-			NodeName: held.Node, Since: since,
+			SnapshotUID: listed.Snapshot, NodeName: held.Node, Since: since,
 			Removing: after != nil && now.Sub(since.Time) >= after.Duration && removable(held, found.live),
 		})
 	}
@@ -93,15 +93,16 @@ func statusOf(held backend.Held) backend.Held {
 // removable reports whether an orphan may be removed at all. Its id must be that of a deleted
 // claim, or of one that is bound to another volume. A claim that lost its PersistentVolume
 // still needs the storage. A person decides about storage on a node without a record. After a
-// restore of the cluster, that is everything made since the backup.
+// restore of the cluster, that is everything made since the backup. A person decides about snapshots, too: they may
+// be the last copy of a claim that is gone.
 func removable(held backend.Held, live map[types.UID]string) bool {
 	bound, isLive := live[held.Claim.UID]
-	return held.Node == "" && provisioned.IsVolumeIDOf(held.ID, held.Claim.UID) && (!isLive || bound != "" && bound != held.ID)
+	return held.Node == "" && held.Snapshot == "" && provisioned.IsVolumeIDOf(held.ID, held.Claim.UID) && (!isLive || bound != "" && bound != held.ID)
 }
 
 // HeldAs returns the backend's description of an orphan.
 func HeldAs(orphan stowagev1alpha1.Orphan) backend.Held {
-	return backend.Held{ID: orphan.ID, Node: orphan.NodeName, Claim: stowagev1alpha1.ClaimReference{
+	return backend.Held{ID: orphan.ID, Node: orphan.NodeName, Snapshot: orphan.SnapshotUID, Claim: stowagev1alpha1.ClaimReference{
 		Namespace: orphan.ClaimNamespace, Name: orphan.ClaimName, UID: orphan.ClaimUID,
 	}}
 }

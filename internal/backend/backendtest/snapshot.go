@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,6 +32,8 @@ func SnapshotContract(t *testing.T, open func(t *testing.T) (opened backend.Back
 		"an id that isn't its owner's is a conflict":            testSnapshotOwner,
 		"an absent volume has no snapshot":                      testSnapshotOfNothing,
 		"a deleted snapshot is gone, and its volume isn't":      testSnapshotDelete,
+		"a backend that can list lists its snapshots":           testSnapshotList,
+		"a retained snapshot is listed as such":                 testSnapshotRetain,
 		"a restored volume is a volume of its own":              testRestore,
 		"a restore of an absent snapshot is no empty volume":    testRestoreOfNothing,
 	} {
@@ -108,6 +111,37 @@ func testSnapshotDelete(t *testing.T, s snapshots) {
 	}
 }
 
+func testSnapshotList(t *testing.T, s snapshots) {
+	made, deleted := s.mustSnapshot(t, "a"), s.mustSnapshot(t, "b")
+	s.mustDeleteSnapshot(t, deleted.Handle)
+	held := s.mustListSnapshots(t)
+	if len(held) != 1 || held[0].ID != made.Handle || held[0].Snapshot != "a" || held[0].Retained {
+		t.Errorf("it lists %v", held)
+	}
+}
+
+func testSnapshotRetain(t *testing.T, s snapshots) {
+	made, other := s.mustSnapshot(t, "a"), s.mustSnapshot(t, "b")
+	s.mustListSnapshots(t)
+	for range 2 {
+		if err := s.retainSnapshot(made.Handle); err != nil {
+			t.Fatalf("retaining %s: %v", made.Handle, err)
+		}
+	}
+	for _, held := range s.mustListSnapshots(t) {
+		if held.Retained != (held.ID == made.Handle) {
+			t.Errorf("it lists %v", held)
+		}
+	}
+	s.mustDeleteSnapshot(t, made.Handle)
+	if held := s.mustListSnapshots(t); len(held) != 1 || held[0].ID != other.Handle {
+		t.Errorf("once it is deleted, it lists %v", held)
+	}
+	if err := s.retainSnapshot(made.Handle); !errors.Is(err, backend.NotFound) {
+		t.Errorf("of a deleted snapshot it got the answer %v", err)
+	}
+}
+
 func testRestore(t *testing.T, s snapshots) {
 	made, request := s.mustSnapshot(t, "a"), Request("2")
 	request.Source = &backend.Source{Snapshot: made.Handle}
@@ -143,6 +177,24 @@ func (s snapshots) snapshot(request backend.SnapshotRequest) (made *backend.Snap
 
 func (s snapshots) find(handle string) (*backend.Snapshot, error) {
 	return s.FindSnapshot(context.Background(), handle)
+}
+
+func (s snapshots) retainSnapshot(handle string) error {
+	return untilFinal(func() error { return backend.RetainSnapshot(context.Background(), s.Backend, handle) })
+}
+
+// mustListSnapshots lists snapshots, or skips the test of a backend that no audit lists.
+func (s snapshots) mustListSnapshots(t *testing.T) []backend.Held {
+	t.Helper()
+	_, lists := backend.As[backend.Lister](s.Backend)
+	_, retains := backend.As[backend.SnapshotRetainer](s.Backend)
+	switch {
+	case lists && !retains:
+		t.Fatal("it can list what it holds, and can't retain a snapshot: an audit would report what a person keeps")
+	case !lists:
+		t.Skip("this backend can't list")
+	}
+	return slices.DeleteFunc(s.mustList(t), func(held backend.Held) bool { return held.Snapshot == "" })
 }
 
 func (s snapshots) mustSnapshot(t *testing.T, owner string) *backend.Snapshot {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -11,11 +12,12 @@ import (
 var (
 	_ backend.Lister           = (*Backend)(nil)
 	_ backend.Retainer         = (*Backend)(nil)
+	_ backend.SnapshotRetainer = (*Backend)(nil)
 	_ backend.Remainer         = (*Backend)(nil)
 	_ backend.CapacityReporter = (*Backend)(nil)
 )
 
-// List returns all volumes, by id.
+// List returns all volumes, by id, and then all snapshots.
 func (b *Backend) List(context.Context) ([]backend.Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -23,7 +25,11 @@ func (b *Backend) List(context.Context) ([]backend.Held, error) {
 	for _, id := range slices.Sorted(maps.Keys(b.volumes)) {
 		held = append(held, backend.Held{ID: id, Claim: b.volumes[id].Claim, Retained: b.retained[id]})
 	}
-	return append(held, b.unrecorded...), nil
+	held = append(held, b.unrecorded...)
+	for _, handle := range slices.Sorted(maps.Keys(b.snapshots)) {
+		held = append(held, backend.Held{ID: handle, Snapshot: b.snapshots[handle].Owner, Retained: b.retained[handle]})
+	}
+	return held, nil
 }
 
 // LoseRecord leaves a volume on a node without a record, as on a disk after its NodeVolume was
@@ -58,6 +64,19 @@ func (b *Backend) Retain(ctx context.Context, id string) (place string, err erro
 	}
 	b.retained[id] = true
 	return "memory, as " + id, nil
+}
+
+// RetainSnapshot marks a snapshot as retained, or fails as FailNext said.
+func (b *Backend) RetainSnapshot(ctx context.Context, handle string) error {
+	if err := b.begin(ctx, "RetainSnapshot "+strings.TrimPrefix(handle, snapshotPrefix)); err != nil {
+		return err
+	}
+	defer b.mu.Unlock()
+	if _, exists := b.snapshots[handle]; !exists {
+		return backend.NotFound.Errorf("there is no snapshot %s", handle)
+	}
+	b.retained[handle] = true
+	return nil
 }
 
 // Space returns what SetSpace set.

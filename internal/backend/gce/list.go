@@ -11,9 +11,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 )
 
-// List returns the disks that have this backend's labels and a description that agrees.
+// List returns the disks and snapshots that have this backend's labels and a description that agrees.
 func (b *gceBackend) List(ctx context.Context) ([]backend.Held, error) {
-	return inCloud(ctx, b, "listing disks", func(c *cloud.Client) ([]backend.Held, error) { return b.list(ctx, c) })
+	return inCloud(ctx, b, "listing disks", func(c *cloud.Client) ([]backend.Held, error) {
+		held, err := b.list(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		kept, err := b.heldSnapshots(ctx, c)
+		return append(held, kept...), err
+	})
 }
 
 // list finds disks by label. Their descriptions prove the owner.
@@ -31,12 +38,16 @@ func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held,
 
 // ownDisks lists the disks that are this backend's.
 func (b *gceBackend) ownDisks(ctx context.Context, c *cloud.Client) ([]*cloud.Disk, error) {
-	filter := fmt.Sprintf("(labels.%s = %q) AND (labels.%s = %q)", labels.Cluster, labels.ValueOf(b.cluster), labels.Backend, labels.ValueOf(b.name))
-	found, err := c.Disks(ctx, filter)
+	found, err := c.Disks(ctx, b.labelFilter())
 	return slices.DeleteFunc(found, func(one *cloud.Disk) bool {
 		_, foreign := b.checkOwner(one)
 		return foreign != nil
 	}), err
+}
+
+// labelFilter finds what has this backend's labels.
+func (b *gceBackend) labelFilter() string {
+	return fmt.Sprintf("(labels.%s = %q) AND (labels.%s = %q)", labels.Cluster, labels.ValueOf(b.cluster), labels.Backend, labels.ValueOf(b.name))
 }
 
 // Retain labels the volume's disk.

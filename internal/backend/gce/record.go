@@ -12,10 +12,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
+	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotrecord"
 )
-
-// creator is in the description of each of our disks.
-const creator = "stowage.dev"
 
 // validID is what backend.VolumeID makes, as far as it is a name of a disk.
 var validID = regexp.MustCompile(`^pvc-[a-z0-9-]{0,58}[a-z0-9]$`)
@@ -27,14 +25,14 @@ type record struct {
 }
 
 func (b *gceBackend) record(id string, claim stowagev1alpha1.ClaimReference) record {
-	return record{creator, backend.Owner{ID: id, Cluster: b.cluster, Backend: b.name, Claim: claim}}
+	return record{snapshotrecord.Creator, backend.Owner{ID: id, Cluster: b.cluster, Backend: b.name, Claim: claim}}
 }
 
 // recordOf reads a disk's description.
 func recordOf(found *compute.Disk) (record, bool) {
 	var read record
 	err := json.Unmarshal([]byte(found.Description), &read)
-	return read, err == nil && read.CreatedBy == creator
+	return read, err == nil && read.CreatedBy == snapshotrecord.Creator
 }
 
 // checkOwner returns an error of kind Conflict where a disk isn't a volume of this backend, or its

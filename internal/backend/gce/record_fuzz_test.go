@@ -7,20 +7,21 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotrecord"
 )
 
 func FuzzNoDiskIsOursUnlessItsRecordNamesItAndUs(f *testing.F) {
-	ours := `{"createdBy":"` + creator + `","id":"pvc-1","cluster":"c","backend":"cloud","claim":{"namespace":"a","name":"b","uid":"1"}}`
+	ours := `{"createdBy":"` + snapshotrecord.Creator + `","id":"pvc-1","cluster":"c","backend":"cloud","claim":{"namespace":"a","name":"b","uid":"1"}}`
 	f.Add("pvc-1", ours)
 	f.Add("pvc-2", ours)
-	f.Add("pvc-1-2", `{"createdBy":"`+creator+`","id":"pvc-1-2","cluster":"c","backend":"cloud","claim":{"uid":"1"}}`)
-	f.Add("pvc-", `{"createdBy":"`+creator+`","id":"pvc-","cluster":"c","backend":"cloud","claim":{}}`)
+	f.Add("pvc-1-2", `{"createdBy":"`+snapshotrecord.Creator+`","id":"pvc-1-2","cluster":"c","backend":"cloud","claim":{"uid":"1"}}`)
+	f.Add("pvc-", `{"createdBy":"`+snapshotrecord.Creator+`","id":"pvc-","cluster":"c","backend":"cloud","claim":{}}`)
 	f.Add("boot", `{"createdBy":"another"}`)
 	f.Add("boot", `[[[[`)
 	f.Fuzz(func(t *testing.T, name, description string) {
 		b := &gceBackend{cluster: "c", name: "cloud"}
 		read, err := b.checkOwner(&cloud.Disk{Disk: &compute.Disk{Name: name, Description: description}})
-		fits := read.CreatedBy == creator && read.Cluster == "c" && read.Backend == "cloud" && read.ID == name &&
+		fits := read.CreatedBy == snapshotrecord.Creator && read.Cluster == "c" && read.Backend == "cloud" && read.ID == name &&
 			backend.IsVolumeID(name, read.Claim.UID)
 		if (err == nil) != fits {
 			t.Errorf("disk %q with record %q: %v", name, description, err)

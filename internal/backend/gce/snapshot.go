@@ -2,36 +2,20 @@ package gce
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"regexp"
 	"time"
 
 	"google.golang.org/api/compute/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotclass"
+	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotrecord"
 )
 
-var (
-	// validSnapshotID is what backend.SnapshotID makes, as far as it is a name of a snapshot.
-	validSnapshotID = regexp.MustCompile(`^snapshot-[a-z0-9-]{0,53}[a-z0-9]$`)
-	// snapshotHandle is the path of a snapshot: the handle that Google's own driver gives it, too.
-	snapshotHandle = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/global/snapshots/([a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`)
-)
-
-// snapshotRecord names a snapshot's owner. It is the snapshot's description, which can't be changed.
-type snapshotRecord struct {
-	CreatedBy string `json:"createdBy"`
-	ID        string `json:"id"`
-	Cluster   string `json:"cluster"`
-	Backend   string `json:"backend"`
-	// Snapshot is the UID of the VolumeSnapshot, and Volume the handle of its volume.
-	Snapshot types.UID `json:"snapshot"`
-	Volume   string    `json:"volume"`
-}
+// validSnapshotID is what backend.SnapshotID makes, as far as it is a name of a snapshot.
+var validSnapshotID = regexp.MustCompile(`^snapshot-[a-z0-9-]{0,53}[a-z0-9]$`)
 
 // CreateSnapshot finds the snapshot, or makes it.
 func (b *gceBackend) CreateSnapshot(ctx context.Context, request backend.SnapshotRequest) (*backend.Snapshot, error) {
@@ -64,13 +48,9 @@ func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*compute.Snap
 	if err != nil {
 		return nil, err
 	}
-	description, err := json.Marshal(snapshotRecord{creator, request.ID, b.cluster, b.name, request.Owner, request.Volume})
-	if err != nil {
-		return nil, fmt.Errorf("describing snapshot %s: %w", request.ID, err)
-	}
-	wanted.Name, wanted.Description = request.ID, string(description)
-	wanted.Labels = b.labelled(wanted.Labels)
-	return wanted, nil
+	wanted.Name, wanted.Labels = request.ID, b.labelled(wanted.Labels)
+	wanted.Description, err = b.snapshotOwner().Describe(request)
+	return wanted, err
 }
 
 // insertSnapshot makes the snapshot. A second call, also of another process, takes part in the first.
@@ -122,7 +102,7 @@ func (b *gceBackend) diskToKeep(ctx context.Context, c *cloud.Client, volume str
 // resumeSnapshot returns what there is of a snapshot that was begun for a request.
 func (b *gceBackend) resumeSnapshot(ctx context.Context, c *cloud.Client, found *compute.Snapshot, request backend.SnapshotRequest) (*backend.Snapshot, error) {
 	path := c.SnapshotPath(found.Name)
-	read, err := b.checkSnapshotOwner(found, path)
+	read, err := b.snapshotOwner().Read(found, path)
 	switch {
 	case err != nil:
 		return nil, err
@@ -158,7 +138,7 @@ func (b *gceBackend) DeleteSnapshot(ctx context.Context, handle string) error {
 		if found == nil || err != nil {
 			return nil, err
 		}
-		if _, err := b.checkSnapshotOwner(found, handle); err != nil {
+		if _, err := b.snapshotOwner().Read(found, handle); err != nil {
 			return nil, err
 		}
 		return nil, c.DeleteSnapshot(ctx, found)
@@ -191,30 +171,39 @@ func (b *gceBackend) snapshotOfHandle(ctx context.Context, c *cloud.Client, hand
 
 // snapshotName reads the path of a snapshot, which must be in the backend's project.
 func (b *gceBackend) snapshotName(handle string) (string, error) {
-	parts := snapshotHandle.FindStringSubmatch(handle)
-	switch {
-	case parts == nil:
-		return "", backend.Invalid.Errorf("%.200q is no path of a snapshot, such as projects/PROJECT/global/snapshots/NAME", handle)
-	case parts[1] != b.spec.Project:
-		return "", backend.Invalid.Errorf("snapshot %s isn't of project %s, which backend %s is for", handle, b.spec.Project, b.name)
-	}
-	return parts[2], nil
+	return b.snapshotOwner().NameOf(handle, b.spec.Project)
 }
 
-// checkSnapshotOwner returns an error of kind Conflict where a snapshot isn't one of this backend, or
-// its record doesn't fit its name.
-func (b *gceBackend) checkSnapshotOwner(found *compute.Snapshot, path string) (snapshotRecord, error) {
-	var read snapshotRecord
-	err := json.Unmarshal([]byte(found.Description), &read)
-	switch {
-	case err != nil || read.CreatedBy != creator:
-		return read, backend.Conflict.Errorf("snapshot %s isn't Stowage's: its description names no owner; it is left alone", path)
-	case read.ID != found.Name || read.ID != backend.SnapshotID(read.Snapshot):
-		return read, backend.Conflict.Errorf("snapshot %s is described as snapshot %.200q, which doesn't fit: it is left alone", path, read.ID)
-	case read.Cluster != b.cluster:
-		return read, backend.Conflict.Errorf("snapshot %s belongs to another cluster, with the id %.200q: it is left alone", path, read.Cluster)
-	case read.Backend != b.name:
-		return read, backend.Conflict.Errorf("snapshot %s belongs to backend %.200q: it is left alone", path, read.Backend)
+// RetainSnapshot labels a snapshot, unless it is too late.
+func (b *gceBackend) RetainSnapshot(ctx context.Context, handle string) error {
+	_, err := inCloud(ctx, b, "retaining snapshot "+handle, func(c *cloud.Client) (any, error) {
+		found, err := b.snapshotOfHandle(ctx, c, handle)
+		if err == nil && (found == nil || found.Status == cloud.SnapshotDeleting) {
+			err = backend.NotFound.Errorf("there is no snapshot %s, or it is being deleted", handle)
+		}
+		if err == nil {
+			_, err = b.snapshotOwner().Read(found, handle)
+		}
+		if err != nil || found.Labels[labels.Retained] != "" {
+			return nil, err
+		}
+		return nil, c.SetSnapshotLabel(ctx, found, labels.Retained, "true")
+	})
+	return err
+}
+
+// heldSnapshots lists the snapshots that are this backend's.
+func (b *gceBackend) heldSnapshots(ctx context.Context, c *cloud.Client) (held []backend.Held, err error) {
+	found, err := c.Snapshots(ctx, b.labelFilter())
+	for _, one := range found {
+		path := c.SnapshotPath(one.Name)
+		if read, foreign := b.snapshotOwner().Read(one, path); foreign == nil {
+			held = append(held, backend.Held{ID: path, Snapshot: read.Snapshot, Retained: one.Labels[labels.Retained] != ""})
+		}
 	}
-	return read, nil
+	return held, err
+}
+
+func (b *gceBackend) snapshotOwner() snapshotrecord.Owner {
+	return snapshotrecord.Owner{Cluster: b.cluster, Backend: b.name}
 }

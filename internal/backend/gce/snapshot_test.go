@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -196,5 +197,48 @@ func TestASnapshotOfADiskThatAPersonMade(t *testing.T) {
 	w.must(w.untilFinal(func() error { made, err := on.CreateSnapshot(t.Context(), request); return untilReady(made, err) }))
 	if len(w.snapshots()) != 1 {
 		t.Errorf("there are %d", len(w.snapshots()))
+	}
+}
+
+// TestASnapshotIsRetainedWhateverGoesWrong is about a call that has no request id: a repeat begins another operation,
+// unless it sees the label.
+func TestASnapshotIsRetainedWhateverGoesWrong(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault gcemock.Fault
+		kind  backend.ErrorKind
+	}{
+		"not there for a while": {gcemock.Fault{Status: http.StatusServiceUnavailable}, backend.Unavailable},
+		"a lost answer":         {gcemock.Fault{Lost: true}, ""},
+		"labels of another":     {gcemock.Fault{Status: http.StatusPreconditionFailed, Reason: "conditionNotMet"}, backend.InProgress},
+		"an operation fails":    {gcemock.Fault{Operation: "INTERNAL_ERROR"}, backend.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			on := w.open()
+			withSnapshot(w, on)
+			test.fault.Method, test.fault.Count = "snapshots.setLabels", 1
+			w.inject(test.fault)
+			w.mustBe(on.RetainSnapshot(t.Context(), handleOfA), test.kind)
+
+			w.must(w.untilFinal(func() error { return w.open().RetainSnapshot(t.Context(), handleOfA) }))
+
+			held, err := on.List(t.Context())
+			w.must(err)
+			if len(held) != 2 || held[1].ID != handleOfA || !held[1].Retained {
+				t.Errorf("it lists %+v", held)
+			}
+		})
+	}
+}
+
+func TestASnapshotOfAnotherClusterIsNotRetained(t *testing.T) {
+	w := newWorld(t)
+	withSnapshot(w, w.open())
+	other := w.openAs(w.newKind("another"), "cloud")
+	w.mustBe(other.RetainSnapshot(t.Context(), handleOfA), backend.Conflict, "belongs to another cluster")
+	held, err := other.List(t.Context())
+	w.must(err)
+	if len(held) != 0 {
+		t.Errorf("it lists %+v", held)
 	}
 }

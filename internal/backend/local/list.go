@@ -12,7 +12,7 @@ import (
 
 var _ backend.Lister = (*localBackend)(nil)
 
-// List returns the volumes of this backend's NodeVolumes, without snapshots, and the volumes without a NodeVolume
+// List returns the volumes and snapshots of this backend's NodeVolumes, and those without a NodeVolume
 // that agents found on their disks. It reads live: a volume that a cache has not seen yet would
 // count as lost. It reads disks first: a NodeVolume may have been created since the agent's report.
 func (b *localBackend) List(ctx context.Context) ([]backend.Held, error) {
@@ -29,9 +29,10 @@ func (b *localBackend) List(ctx context.Context) ([]backend.Held, error) {
 	for i := range volumes.Items {
 		volume := &volumes.Items[i]
 		recorded[volume.Name] = true
-		if volume.Spec.Backend == b.name && volume.Spec.SnapshotUID == "" {
+		if volume.Spec.Backend == b.name {
 			held = append(held, backend.Held{
-				ID: volume.Name, Claim: volume.Spec.ClaimRef, Retained: volume.Labels[stowagev1alpha1.RetainedLabel] != "",
+				ID: volume.Name, Claim: volume.Spec.ClaimRef, Snapshot: volume.Spec.SnapshotUID,
+				Retained: volume.Labels[stowagev1alpha1.RetainedLabel] != "",
 			})
 		}
 	}

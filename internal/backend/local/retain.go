@@ -10,7 +10,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-var _ backend.Retainer = (*localBackend)(nil)
+var (
+	_ backend.Retainer         = (*localBackend)(nil)
+	_ backend.SnapshotRetainer = (*localBackend)(nil)
+)
 
 // Retain labels the NodeVolume. The same write takes the mark for removal back, unless the agent
 // has reported that it begins. Agent and manager write with the version that they read, so one of
@@ -22,10 +25,28 @@ func (b *localBackend) Retain(ctx context.Context, id string) (string, error) {
 		return "", err
 	case volume == nil:
 		return b.retainUnrecorded(ctx, id)
-	case volume.Spec.RemoveData && volume.Status.Removing:
-		return "", backend.NotFound.Errorf("it is too late to keep volume %s: the agent of node %s has begun to remove it", id, volume.Spec.NodeName)
 	}
-	place := fmt.Sprintf("%s on node %s (NodeVolume %s)", volume.Status.Path, volume.Spec.NodeName, volume.Name)
+	return b.retain(ctx, volume)
+}
+
+// RetainSnapshot does the same for a snapshot.
+func (b *localBackend) RetainSnapshot(ctx context.Context, handle string) error {
+	snapshot, err := b.ownSnapshot(ctx, handle)
+	switch {
+	case err != nil:
+		return err
+	case snapshot == nil:
+		return backend.NotFound.Errorf("there is no snapshot %s", handle)
+	}
+	_, err = b.retain(ctx, snapshot)
+	return err
+}
+
+func (b *localBackend) retain(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (place string, err error) {
+	if volume.Spec.RemoveData && volume.Status.Removing {
+		return "", backend.NotFound.Errorf("it is too late to keep volume %s: the agent of node %s has begun to remove it", volume.Name, volume.Spec.NodeName)
+	}
+	place = fmt.Sprintf("%s on node %s (NodeVolume %s)", volume.Status.Path, volume.Spec.NodeName, volume.Name)
 	if volume.Labels[stowagev1alpha1.RetainedLabel] != "" && !volume.Spec.RemoveData {
 		return place, nil
 	}

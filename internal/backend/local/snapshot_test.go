@@ -306,7 +306,7 @@ func TestASnapshotIsNoVolume(t *testing.T) {
 	d.made(t)
 	expectError(t, d.Delete(t.Context(), "snapshot-a"), backend.Conflict, "it is left alone")
 	held, err := d.Backend.(backend.Lister).List(t.Context())
-	if err != nil || len(held) != 1 || held[0].ID != d.request.Volume {
+	if err != nil || len(held) != 2 || held[0].Snapshot != "" || held[1].Snapshot != "a" {
 		t.Errorf("it holds %+v, %v", held, err)
 	}
 	d.request.Volume, d.request.ID, d.request.Owner = "snapshot-a", "snapshot-b", "b"

@@ -39,7 +39,7 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		seconds: seconds, queueSeconds: queueSeconds,
 		queued:  gauge("stowage_backend_queue_calls", "Calls that wait in a backend's queue, as maxConcurrentOperations others run."),
-		orphans: gauge("stowage_backend_orphans", "Volumes that a backend holds and that nothing in the cluster records, as the last audit found them."),
+		orphans: gauge("stowage_backend_orphans", "Volumes and snapshots that a backend holds and that nothing in the cluster records, as the last audit found them."),
 		lost:    gauge("stowage_backend_lost_volumes", "Volume objects of which a backend does not hold the storage any more, as the last audit found them."),
 		total:   gauge("stowage_backend_capacity_bytes", "What a backend can hold, as it reported last."),
 		used:    gauge("stowage_backend_used_bytes", "How much of a backend's capacity is used, by Stowage or others, as it reported last."),

@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	procWrite  = 7
 	procRename = 14
 	dropCall   = nfstest.DropCall
 )

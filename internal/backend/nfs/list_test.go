@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/nfs/mounted"
-	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 // record puts records of volumes on the share, without the volumes.
@@ -98,30 +97,32 @@ func TestWhatStaysIsOnAPageWhateverComesAndGoesBetweenThem(t *testing.T) {
 	}
 }
 
-func TestAPageHasNoMoreRecordsThanFitInMemory(t *testing.T) {
-	const records = 10 * maxPage
-	folder := filepath.Join(t.TempDir(), "records")
-	must(t, os.Mkdir(folder, 0o700))
-	mounttest.Tmpfs(t, folder)
-	for i := range records {
-		must(t, os.WriteFile(filepath.Join(folder, idOf(records-i)+recordSuffix), nil, 0o600))
-	}
-	dir, err := mounted.Open(folder)
-	must(t, err)
-	defer dir.Close()
-	after, seen := "", 0
-	for more := true; more; {
-		var ids []string
-		var err error
-		ids, more, err = idsAfter(t.Context(), dir, after)
-		must(t, err)
-		if len(ids) > maxPage || ids[0] != idOf(seen+1) {
-			t.Fatalf("after %q come %d, from %s on", after, len(ids), ids[0])
+func TestSnapshotsAreListedAfterTheVolumes(t *testing.T) {
+	w := newWorld(t)
+	opened := w.open(t)
+	opened.share.Slice = 0
+	w.record(t, idOf(1), idOf(2))
+	var all []backend.Held
+	for _, owner := range []string{"a", "b", "c"} {
+		cluster := thisCluster
+		if owner == "b" {
+			cluster = "another"
 		}
-		seen, after = seen+len(ids), ids[len(ids)-1]
+		w.put(t, ".stowage/snapshots/snapshot-"+owner+".json", fmt.Sprintf(`{"id": "snapshot-%s", "cluster": %q, "backend": "share", "snapshot": %q,
+			"volume": "pvc-000001", "claim": {"namespace": "a", "name": "data", "uid": "1"}, "retained": %v}`, owner, cluster, owner, owner == "c"))
 	}
-	if seen != records {
-		t.Errorf("%d records were listed", seen)
+	for after := ""; ; {
+		held, next, err := opened.ListAfter(t.Context(), after)
+		must(t, err)
+		all = append(all, held...)
+		if after = next; after == "" {
+			break
+		}
+	}
+	claim := stowagev1alpha1.ClaimReference{Namespace: "a", Name: "data", UID: "1"}
+	want := []backend.Held{{ID: "snapshot-a", Claim: claim, Snapshot: "a"}, {ID: "snapshot-c", Claim: claim, Snapshot: "c", Retained: true}}
+	if len(all) != 4 || !slices.Equal(all[2:], want) {
+		t.Errorf("it lists %v", all)
 	}
 }
 

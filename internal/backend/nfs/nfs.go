@@ -42,6 +42,7 @@ func (b *nfsBackend) Capabilities() backend.Capabilities {
 		},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
 		Advisory:    true,
+		Clones:      true,
 		Restores:    true,
 	}
 }

@@ -38,7 +38,7 @@ func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backe
 		return nil, err
 	}
 	if volume.Source != "" {
-		err = b.ensureRestored(ctx, root, volume)
+		err = b.ensureCopied(ctx, root, volume)
 	} else {
 		err = b.ensureDirectory(ctx, root, volume)
 	}
@@ -77,8 +77,7 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 	}
 	volume := record{Owner: backend.Owner{ID: request.ID, Cluster: b.cluster, Backend: b.name, Claim: request.Claim}, Directory: directory}
 	if request.Source != nil {
-		volume.Source = request.Source.Snapshot
-		if err := b.snapshots.CheckRestorable(ctx, root, volume.Source, request.Claim.Namespace); err != nil {
+		if volume.Source, err = b.sourceOf(ctx, root, request); err != nil {
 			return record{}, err
 		}
 	}
@@ -136,7 +135,7 @@ func (b *nfsBackend) checkResumable(found *record, request backend.Request) erro
 	case found.Deletion != "":
 		return backend.Conflict.Errorf("volume %s is being deleted: it isn't made again", found.ID)
 	case request.Source != nil && found.Source == "":
-		return backend.Conflict.Errorf("volume %s began empty: nothing is restored to it", found.ID)
+		return backend.Conflict.Errorf("volume %s began empty: nothing is copied to it", found.ID)
 	default:
 		return naming.Check(found.Directory)
 	}

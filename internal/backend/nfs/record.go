@@ -46,8 +46,8 @@ type record struct {
 	backend.Owner
 	// Directory of the volume, from the root of the share.
 	Directory string `json:"directory"`
-	// Source is the snapshot that the volume is restored from. Restored is set once all is copied, just
-	// before the directory is there.
+	// Source is the snapshot that the volume is restored from, or the volume that it is a copy of. Restored
+	// is set once all is copied, just before the directory is there.
 	Source   string `json:"source,omitempty"`
 	Restored bool   `json:"restored,omitempty"`
 	// Deletion is set once the volume is being deleted: how its data is treated.

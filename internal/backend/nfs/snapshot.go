@@ -9,7 +9,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-var _ backend.Snapshotter = (*nfsBackend)(nil)
+var (
+	_ backend.Snapshotter      = (*nfsBackend)(nil)
+	_ backend.SnapshotRetainer = (*nfsBackend)(nil)
+)
 
 // copySlice is how long one call copies. The next call continues.
 const copySlice = 40 * time.Second
@@ -55,22 +58,10 @@ func (b *nfsBackend) FindSnapshot(ctx context.Context, handle string) (*backend.
 	})
 }
 
-// ensureRestored copies a snapshot to the volume's directory, which doesn't exist until all is there.
-func (b *nfsBackend) ensureRestored(ctx context.Context, root tree.Dir, volume record) error {
-	there, err := tree.Exists(ctx, root, volume.Directory)
-	switch {
-	case err != nil:
-		return err
-	case there && volume.Restored:
-		// An earlier call may have been cut off just before the end.
-		return b.snapshots.ForgetRestore(ctx, root, volume.ID, time.Now().Add(b.share.Slice))
-	case there:
-		return b.explainTaken(ctx, root, volume.Directory, nil)
-	}
-	of := snapshots.Restoration{Handle: volume.Source, ID: volume.ID, Directory: volume.Directory, Namespace: volume.Claim.Namespace}
-	of.Complete = func() error {
-		volume.Restored = true
-		return writeRecord(ctx, root, volume)
-	}
-	return b.snapshots.Restore(ctx, root, of)
+// RetainSnapshot marks the record of a snapshot as retained.
+func (b *nfsBackend) RetainSnapshot(ctx context.Context, handle string) error {
+	_, err := onShare(ctx, b, "retaining snapshot "+handle, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, b.snapshots.Retain(ctx, root, handle)
+	})
+	return err
 }

@@ -38,10 +38,11 @@ const (
 	modify operation = "modify"
 	// retain records that a volume is kept.
 	retain operation = "retain"
-	// The three calls about a snapshot.
+	// The calls about a snapshot.
 	createSnapshot operation = "create-snapshot"
 	deleteSnapshot operation = "delete-snapshot"
 	findSnapshot   operation = "find-snapshot"
+	retainSnapshot operation = "retain-snapshot"
 	// validate is about what a volume object promises.
 	validate operation = "validate"
 	// recycle empties the directory of a volume.

@@ -23,6 +23,14 @@ func (s *served) DeleteSnapshot(ctx context.Context, handle string) error {
 	return err
 }
 
+// RetainSnapshot records that a snapshot is kept.
+func (s *served) RetainSnapshot(ctx context.Context, handle string) error {
+	_, err := onSnapshot[any](ctx, s, subject{operation: retainSnapshot}, handle, func(ctx context.Context, _ backend.Snapshotter) (any, error) {
+		return nil, backend.RetainSnapshot(ctx, s.Backend, handle)
+	})
+	return err
+}
+
 // FindSnapshot reads a snapshot.
 func (s *served) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
 	return onSnapshot[*backend.Snapshot](ctx, s, subject{operation: findSnapshot}, handle, func(ctx context.Context, snapshotter backend.Snapshotter) (any, error) {

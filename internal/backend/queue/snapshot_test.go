@@ -47,6 +47,7 @@ func TestCallsAboutASnapshotGoThroughTheQueue(t *testing.T) {
 			}
 			return err
 		})
+		answered(func() error { return backend.RetainSnapshot(t.Context(), served, made.Handle) })
 		answered(func() error { return snapshotter.DeleteSnapshot(t.Context(), made.Handle) })
 	})
 }

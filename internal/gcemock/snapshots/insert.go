@@ -38,7 +38,7 @@ func (k *kind[T]) newInsert(r *wire.Request) (engine.Job, error) {
 		scope = r.Scope()
 	}
 	*of.path, *of.id, *of.status = scope+"/"+k.name+"s/"+*of.name, wire.NewID(), k.created
-	*of.fingerprint = wire.FingerprintOf(of.labels)
+	*of.fingerprint = wire.FingerprintOf(*of.labels)
 	return j, nil
 }
 
@@ -52,7 +52,7 @@ func (j *insert[T]) Accept(s *engine.Engine) (engine.Target, error) {
 	if err := wire.CheckName(*of.name); err != nil {
 		return engine.Target{}, err
 	}
-	if err := wire.CheckLabels(of.labels); err != nil {
+	if err := wire.CheckLabels(*of.labels); err != nil {
 		return engine.Target{}, err
 	}
 	if _, found := j.kind.table(s).Get(path); found {

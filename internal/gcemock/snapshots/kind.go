@@ -38,7 +38,7 @@ type fields struct {
 
 	id     *uint64
 	sizeGb *int64
-	labels map[string]string
+	labels *map[string]string
 	// sources are paths, where clients see URLs. So is the zone, of a kind that has one.
 	sources []*string
 	zone    *string
@@ -53,7 +53,7 @@ var snapshots = &kind[compute.Snapshot]{
 	fields: func(row *compute.Snapshot) fields {
 		return fields{
 			kind: &row.Kind, name: &row.Name, path: &row.SelfLink, created: &row.CreationTimestamp, status: &row.Status,
-			fingerprint: &row.LabelFingerprint, id: &row.Id, sizeGb: &row.DiskSizeGb, labels: row.Labels,
+			fingerprint: &row.LabelFingerprint, id: &row.Id, sizeGb: &row.DiskSizeGb, labels: &row.Labels,
 			sources: []*string{&row.SourceDisk, &row.SourceInstantSnapshot},
 		}
 	},
@@ -74,7 +74,7 @@ var images = &kind[compute.Image]{
 	fields: func(row *compute.Image) fields {
 		return fields{
 			kind: &row.Kind, name: &row.Name, path: &row.SelfLink, created: &row.CreationTimestamp, status: &row.Status,
-			fingerprint: &row.LabelFingerprint, id: &row.Id, sizeGb: &row.DiskSizeGb, labels: row.Labels,
+			fingerprint: &row.LabelFingerprint, id: &row.Id, sizeGb: &row.DiskSizeGb, labels: &row.Labels,
 			sources: []*string{&row.SourceDisk, &row.SourceSnapshot, &row.SourceImage},
 		}
 	},
@@ -90,7 +90,7 @@ var instantSnapshots = &kind[compute.InstantSnapshot]{
 	fields: func(row *compute.InstantSnapshot) fields {
 		return fields{
 			kind: &row.Kind, name: &row.Name, path: &row.SelfLink, created: &row.CreationTimestamp, status: &row.Status,
-			fingerprint: &row.LabelFingerprint, id: &row.Id, sizeGb: &row.DiskSizeGb, labels: row.Labels,
+			fingerprint: &row.LabelFingerprint, id: &row.Id, sizeGb: &row.DiskSizeGb, labels: &row.Labels,
 			sources: []*string{&row.SourceDisk}, zone: &row.Zone,
 		}
 	},

@@ -27,6 +27,10 @@ func (k *kind[T]) routes() []engine.Route {
 		{Method: collection + ".list", Pattern: "GET " + scope + "/" + collection, Answer: k.list},
 		{Method: collection + ".get", Pattern: "GET " + one, Answer: k.get},
 		{Method: collection + ".insert", Pattern: "POST " + scope + "/" + collection, Answer: engine.Changing(k.newInsert)},
+		{
+			Method: collection + ".setLabels", Pattern: "POST " + scope + "/" + collection + "/{resource}/setLabels",
+			Answer: engine.Changing(k.newLabel),
+		},
 		{Method: collection + ".delete", Pattern: "DELETE " + one, Answer: engine.Changing(k.newRemove)},
 	}
 }
@@ -44,7 +48,8 @@ func Jobs() map[string]func() engine.Job {
 
 func (k *kind[T]) jobs() map[string]func() engine.Job {
 	return map[string]func() engine.Job{
-		k.name + "s.insert": func() engine.Job { return &insert[T]{kind: k} },
-		k.name + "s.delete": func() engine.Job { return &remove[T]{kind: k} },
+		k.name + "s.insert":    func() engine.Job { return &insert[T]{kind: k} },
+		k.name + "s.setLabels": func() engine.Job { return &label[T]{kind: k} },
+		k.name + "s.delete":    func() engine.Job { return &remove[T]{kind: k} },
 	}
 }

@@ -133,6 +133,8 @@ func orphan(b *stowagev1alpha1.StorageBackend, o *stowagev1alpha1.Orphan) Findin
 	switch {
 	case o.Removing:
 		f.Do = "its data is being removed"
+	case o.SnapshotUID != "":
+		f.Do = "it is a snapshot: to use it, or to remove it, create a VolumeSnapshotContent with this snapshotHandle"
 	case o.NodeName != "" && strings.HasPrefix(o.ID, "snapshot-"):
 		f.Do = "it is a snapshot: copy from its folder on the node what you need; to remove it, delete the folder"
 	case o.NodeName != "":

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -31,6 +33,42 @@ func (c *Client) Snapshot(ctx context.Context, name string) (*compute.Snapshot, 
 		return nil, nil
 	}
 	return found, err
+}
+
+// snapshotFields are the fields of listed snapshots that are read.
+const snapshotFields googleapi.Field = "items(name,description,labels,status)"
+
+// Snapshots lists the snapshots that match a filter.
+func (c *Client) Snapshots(ctx context.Context, filter string) (found []*compute.Snapshot, err error) {
+	err = c.compute.Snapshots.List(c.Project).Filter(filter).MaxResults(c.limits.Page).
+		Fields("nextPageToken", "warning", snapshotFields).
+		Pages(ctx, func(page *compute.SnapshotList) error {
+			if page.Warning != nil && page.Warning.Code == unreachable {
+				return incomplete("snapshots")
+			}
+			found = append(found, page.Items...)
+			return nil
+		})
+	return found, c.aboutProject(err)
+}
+
+// SetSnapshotLabel adds a label to a snapshot. The call has no request id: the fingerprint makes a repeat fail.
+func (c *Client) SetSnapshotLabel(ctx context.Context, found *compute.Snapshot, key, value string) error {
+	path, labels := c.SnapshotPath(found.Name), map[string]string{}
+	maps.Copy(labels, found.Labels)
+	labels[key] = value
+	request := &compute.GlobalSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
+	err := c.do(ctx, change{
+		doing: "labelling snapshot " + path,
+		basis: []string{"retain", path, fmt.Sprint(found.Id), found.LabelFingerprint},
+		send: func(ctx context.Context, _ string) (*compute.Operation, error) {
+			return c.compute.Snapshots.SetLabels(c.Project, found.Name, request).Context(ctx).Do()
+		},
+	})
+	if ReasonOf(err) == changed {
+		err = backend.InProgress.Errorf("the labels of snapshot %s have changed: Stowage sets them again: %w", path, err)
+	}
+	return err
 }
 
 // InsertSnapshot makes a snapshot of a disk. A second call for the same snapshot joins the first

@@ -79,8 +79,8 @@ func (k Keeper) begin(ctx context.Context, root tree.Dir, request backend.Snapsh
 		return nil, backend.Invalid.Errorf("volume %s was made for a claim of namespace %s, and only there it has snapshots", request.Volume, tree.Printable(of.Claim.Namespace))
 	}
 	begun := record{ID: request.ID, Cluster: k.Cluster, Backend: k.Backend, Snapshot: request.Owner, Volume: request.Volume, Claim: of.Claim}
-	if err := tree.EnsureDir(ctx, root, folder, share.OwnerOnly); err != nil {
-		return nil, fmt.Errorf("making %s on the share: %w", folder, err)
+	if err := tree.EnsureDir(ctx, root, Folder, share.OwnerOnly); err != nil {
+		return nil, fmt.Errorf("making %s on the share: %w", Folder, err)
 	}
 	return &begun, write(ctx, root, begun)
 }
@@ -118,6 +118,39 @@ func (k Keeper) Find(ctx context.Context, root tree.Dir, handle string) (*backen
 	return described(ctx, root, found)
 }
 
+// Held returns what a record says of a snapshot, in the directory of records. One that isn't this backend's, or is
+// damaged, is an error of kind Conflict.
+func (k Keeper) Held(ctx context.Context, dir tree.Dir, handle string) (*backend.Held, error) {
+	data, err := dir.ReadFile(ctx, handle+recordSuffix, maxRecord)
+	if err != nil {
+		return nil, fmt.Errorf("reading the record of snapshot %s: %w", handle, err)
+	}
+	found, err := k.decode(data, handle)
+	if err != nil {
+		return nil, err
+	}
+	held := &backend.Held{ID: found.ID, Snapshot: found.Snapshot, Retained: found.Retained}
+	held.Claim.Namespace, held.Claim.Name, held.Claim.UID = found.Claim.Namespace, found.Claim.Name, found.Claim.UID
+	return held, nil
+}
+
+// Retain marks the record of a snapshot, unless it is too late.
+func (k Keeper) Retain(ctx context.Context, root tree.Dir, handle string) error {
+	found, err := k.find(ctx, root, handle)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return backend.NotFound.Errorf("there is no snapshot %s", handle)
+	case found.Deleting:
+		return backend.NotFound.Errorf("it is too late to keep snapshot %s: it is being removed", handle)
+	case found.Retained:
+		return nil
+	}
+	found.Retained = true
+	return write(ctx, root, *found)
+}
+
 // described is what there is of a snapshot.
 func described(ctx context.Context, root tree.Dir, found *record) (*backend.Snapshot, error) {
 	made := &backend.Snapshot{Handle: found.ID}
@@ -149,7 +182,7 @@ func (k Keeper) remove(ctx context.Context, root tree.Dir, found *record) error 
 	if err := k.Copier.Forget(ctx, root, found.ID, dataPath(found.ID)+asideSuffix, until); err != nil {
 		return err
 	}
-	err := tree.Within(ctx, root, folder, func(dir tree.Dir) error { return tree.RemoveTree(ctx, dir, found.ID, until) })
+	err := tree.Within(ctx, root, Folder, func(dir tree.Dir) error { return tree.RemoveTree(ctx, dir, found.ID, until) })
 	switch {
 	case errors.Is(err, tree.ErrUnfinished):
 		return backend.InProgress.Errorf("snapshot %s has more files than could be removed so far: removing goes on", found.ID)
@@ -180,8 +213,8 @@ func (k Keeper) CheckRestorable(ctx context.Context, root tree.Dir, handle, name
 
 // Restoration is a volume that is restored.
 type Restoration struct {
-	// Handle of the snapshot.
-	Handle string
+	// Handle of the snapshot; or, in its place, From, the directory of another volume.
+	Handle, From string
 	// ID of the volume, and its directory, which doesn't exist until all is there.
 	ID, Directory string
 	// Namespace of the volume's claim.
@@ -190,13 +223,18 @@ type Restoration struct {
 	Complete func() error
 }
 
-// Restore copies a snapshot to the directory of a volume. Until all is there, it is backend.InProgress.
+// Restore copies a snapshot, or another volume, to the directory of a volume. Until all is there, it is
+// backend.InProgress.
 func (k Keeper) Restore(ctx context.Context, root tree.Dir, of Restoration) error {
-	if err := k.CheckRestorable(ctx, root, of.Handle, of.Namespace); err != nil {
-		return err
+	from := of.From
+	if from == "" {
+		if err := k.CheckRestorable(ctx, root, of.Handle, of.Namespace); err != nil {
+			return err
+		}
+		from = dataPath(of.Handle)
 	}
 	return k.Copier.Run(ctx, root, copying.Copy{
-		ID: of.ID, From: dataPath(of.Handle), To: of.Directory, Aside: restoring + "/" + of.ID, Until: time.Now().Add(k.Slice), Complete: of.Complete,
+		ID: of.ID, From: from, To: of.Directory, Aside: restoring + "/" + of.ID, Until: time.Now().Add(k.Slice), Complete: of.Complete,
 	})
 }
 

@@ -19,17 +19,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/listing"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 const (
-	// folder has, by id, the record of each snapshot, its data, and what is being copied to it.
-	folder = share.Folder + "/snapshots"
+	// Folder has, by id, the record of each snapshot, its data, and what is being copied to it.
+	Folder = share.Folder + "/snapshots"
 	// restoring has, by id, what is being copied to each volume.
 	restoring = share.Folder + "/restoring"
 
-	recordSuffix, asideSuffix = ".json", ".copy"
+	recordSuffix, asideSuffix = listing.Suffix, ".copy"
 
 	maxRecord = 64 << 10
 	// maxField is how long names and paths in a record can be.
@@ -49,6 +50,8 @@ type record struct {
 	// Made is when the copy was complete. It is written just before the data gets its name: without
 	// the data it means nothing.
 	Made *time.Time `json:"made,omitempty"`
+	// Retained is set once no object in the cluster refers to the snapshot, and a person keeps it.
+	Retained bool `json:"retained,omitempty"`
 	// Deleting is set once the snapshot is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
 }
@@ -60,8 +63,8 @@ type Claim struct {
 	UID       types.UID `json:"uid"`
 }
 
-func recordPath(id string) string { return folder + "/" + id + recordSuffix }
-func dataPath(id string) string   { return folder + "/" + id }
+func recordPath(id string) string { return Folder + "/" + id + recordSuffix }
+func dataPath(id string) string   { return Folder + "/" + id }
 
 // find reads the record of a snapshot: nil where there is none. One that isn't this backend's is an error of kind
 // Conflict.
@@ -77,6 +80,11 @@ func (k Keeper) find(ctx context.Context, root tree.Dir, handle string) (*record
 	if err != nil {
 		return nil, fmt.Errorf("reading the record of snapshot %s: %w", handle, err)
 	}
+	return k.decode(data, handle)
+}
+
+// decode decodes the record of a snapshot. Others can write to the share, too, so it may say anything.
+func (k Keeper) decode(data []byte, handle string) (*record, error) {
 	found := &record{}
 	if err := json.Unmarshal(data, found); err != nil {
 		return nil, backend.Conflict.Errorf("the record of snapshot %s is damaged: repair or remove %s on the share: %s", handle, recordPath(handle), tree.Printable(err.Error()))
@@ -106,7 +114,7 @@ func (r record) isTooLong() bool {
 func write(ctx context.Context, root tree.Dir, written record) error {
 	data, err := json.MarshalIndent(written, "", "  ")
 	if err == nil {
-		err = tree.WriteFile(ctx, root, recordPath(written.ID), fmt.Sprintf("%s/.%s-%x", folder, written.ID, rand.Uint64()), data)
+		err = tree.WriteFile(ctx, root, recordPath(written.ID), fmt.Sprintf("%s/.%s-%x", Folder, written.ID, rand.Uint64()), data)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the record of snapshot %s: %w", written.ID, err)

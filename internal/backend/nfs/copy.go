@@ -1,0 +1,73 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/snapshots"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// sourceOf checks what the volume of a request is to be a copy of, and returns the snapshot's handle, or the other
+// volume's id.
+func (b *nfsBackend) sourceOf(ctx context.Context, root tree.Dir, request backend.Request) (string, error) {
+	of := request.Source
+	if of.ID == "" {
+		return of.Snapshot, b.snapshots.CheckRestorable(ctx, root, of.Snapshot, request.Claim.Namespace)
+	}
+	found, err := b.copiedVolume(ctx, root, of.ID)
+	if err == nil && found.Claim != snapshots.Claim(of.Claim) {
+		err = backend.Conflict.Errorf("volume %s is that of claim %s/%s, uid %s: it isn't copied", of.ID,
+			tree.Printable(found.Claim.Namespace), tree.Printable(found.Claim.Name), tree.Printable(string(found.Claim.UID)))
+	}
+	return of.ID, err
+}
+
+// copiedVolume finds the volume that another is a copy of. One that is gone has no copy.
+func (b *nfsBackend) copiedVolume(ctx context.Context, root tree.Dir, id string) (snapshots.Volume, error) {
+	found, err := b.volumeToCopy(ctx, root, id)
+	if errors.Is(err, backend.NotFound) {
+		err = backend.Invalid.Errorf("volume %s, which was to be copied, is gone: create the claim again, from another", id)
+	}
+	return found, err
+}
+
+// ensureCopied copies a snapshot, or another volume, to the volume's directory, which doesn't exist until all is
+// there.
+func (b *nfsBackend) ensureCopied(ctx context.Context, root tree.Dir, volume record) error {
+	there, err := tree.Exists(ctx, root, volume.Directory)
+	switch {
+	case err != nil:
+		return err
+	case there && volume.Restored:
+		// An earlier call may have been cut off just before the end.
+		return b.snapshots.ForgetRestore(ctx, root, volume.ID, time.Now().Add(b.share.Slice))
+	case there:
+		return b.explainTaken(ctx, root, volume.Directory, nil)
+	}
+	of := snapshots.Restoration{ID: volume.ID, Directory: volume.Directory, Namespace: volume.Claim.Namespace}
+	isThere := func() error { return nil }
+	if backend.IsSnapshotID(volume.Source) {
+		of.Handle = volume.Source
+	} else {
+		isThere = func() error {
+			source, err := b.copiedVolume(ctx, root, volume.Source)
+			of.From = source.Directory
+			return err
+		}
+		if err := isThere(); err != nil {
+			return err
+		}
+	}
+	of.Complete = func() error {
+		// Of one whose removal began while it was copied, files may be missing.
+		if err := isThere(); err != nil {
+			return err
+		}
+		volume.Restored = true
+		return writeRecord(ctx, root, volume)
+	}
+	return b.snapshots.Restore(ctx, root, of)
+}
