@@ -1,6 +1,7 @@
 package sanity_test
 
 import (
+	"fmt"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,11 +36,13 @@ func onDisks(base, name string, spec stowagev1alpha1.LocalBackend) *stowagev1alp
 	})
 }
 
-// inCloud is the StorageBackend of the cloud's disks.
-func inCloud(endpoint string) *stowagev1alpha1.StorageBackend {
-	return fixture.LocalBackend(disksBackend, func(object *stowagev1alpha1.StorageBackend) {
+// inCloud is a StorageBackend of disks of a type in a cloud.
+func inCloud(name string, port int, diskType string) *stowagev1alpha1.StorageBackend {
+	return fixture.LocalBackend(name, func(object *stowagev1alpha1.StorageBackend) {
 		object.Spec.Local = nil
-		object.Spec.GCE = &stowagev1alpha1.GCEBackend{Project: cluster.CloudProject, Zones: []string{cluster.CloudZone}, Endpoint: endpoint}
+		object.Spec.GCE = &stowagev1alpha1.GCEBackend{
+			Project: cluster.CloudProject, Zones: []string{cluster.CloudZone}, DiskType: diskType, Endpoint: fmt.Sprintf("http://127.0.0.1:%d/compute/v1/", port),
+		}
 	})
 }
 

@@ -29,6 +29,8 @@ type controllerOptions struct {
 	Node func(ctx context.Context, name string) (*corev1.Node, error)
 	// ClaimOf returns the UID of the claim that a name stands for; nil: each name has a claim of its own.
 	ClaimOf func(name string) types.UID
+	// Mutable: volumes can have what a VolumeAttributesClass says, and change it.
+	Mutable bool
 	// Patience is how long a call may go on.
 	Patience time.Duration
 }
@@ -98,6 +100,7 @@ func (s *controller) capabilities() []csi.ControllerServiceCapability_RPC_Type {
 		csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME: is[backend.Attacher](s),
 		csi.ControllerServiceCapability_RPC_PUBLISH_READONLY:         is[backend.Attacher](s),
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME:            is[backend.Expander](s),
+		csi.ControllerServiceCapability_RPC_MODIFY_VOLUME:            is[backend.Modifier](s) && s.Mutable,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES:             is[backend.Lister](s),
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT:   is[backend.Snapshotter](s),
 		csi.ControllerServiceCapability_RPC_GET_CAPACITY:             is[backend.CapacityReporter](s),

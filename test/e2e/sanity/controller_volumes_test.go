@@ -35,6 +35,7 @@ func (s *controller) CreateVolume(ctx context.Context, req *csi.CreateVolumeRequ
 	if request.Source, err = s.sourceOf(req); err != nil {
 		return nil, err
 	}
+	request.Attributes = attributesOf(req.GetMutableParameters())
 	return s.create(ctx, req, &volume{request: request, source: source, on: map[string]bool{}})
 }
 

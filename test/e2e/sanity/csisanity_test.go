@@ -103,6 +103,7 @@ func (p Plan) serve(ctx context.Context) (*controller, error) {
 	}
 	shim := newController(controllerOptions{
 		Driver: p.Subject.Driver, Name: p.Subject.Backend, Backend: world.backend, Node: world.node, Patience: callTime,
+		Mutable: p.Subject.Mutable != nil,
 	})
 	server := grpc.NewServer(grpc.UnaryInterceptor(shim.oneAtATime))
 	csi.RegisterControllerServer(server, shim)
@@ -140,7 +141,7 @@ func (p Plan) config(endpoint string) sanity.TestConfig {
 	config.TargetPath, config.StagingPath = p.targets(), p.staging()
 	config.TestVolumeSize, config.TestVolumeExpandSize = p.Subject.Bytes, p.Subject.Larger
 	config.TestVolumeParameters = map[string]string{stowagev1alpha1.BackendParameter: p.Subject.Backend}
-	config.TestNodeVolumeAttachLimit = p.Subject.Limited
+	config.TestNodeVolumeAttachLimit, config.TestVolumeMutableParameters = p.Subject.Limited, p.Subject.Mutable
 	config.IDGen = ids{}
 	if p.Subject.Block {
 		config.TestVolumeAccessType = "block"

@@ -21,6 +21,8 @@ type Subject struct {
 	Bytes, Larger int64
 	// Limited: the node takes a limited number of volumes, which is tried.
 	Limited bool
+	// Mutable are parameters of a VolumeAttributesClass that volumes can have; nil where they can have none.
+	Mutable map[string]string
 }
 
 // Names of the StorageBackends.
@@ -30,6 +32,7 @@ const (
 	imagesBackend      = "images"
 	xfsBackend         = "xfs-images"
 	disksBackend       = "disks"
+	hyperdisksBackend  = "hyperdisks"
 )
 
 // queues are all suites. Those of a queue run one after the other, because they have a
@@ -50,6 +53,12 @@ var queues = []queue{
 		// A disk has 10 GiB at least.
 		{Name: "gce", Driver: stowagev1alpha1.GCEDriver, Backend: disksBackend, Bytes: 10 * gibibyte, Larger: 11 * gibibyte, Limited: true},
 		{Name: "gce-block", Driver: stowagev1alpha1.GCEDriver, Backend: disksBackend, Block: true, Bytes: 10 * gibibyte, Larger: 11 * gibibyte, Limited: true},
+	}},
+	{subjects: []Subject{
+		{
+			Name: "gce-hyperdisk", Driver: stowagev1alpha1.GCEDriver, Backend: hyperdisksBackend, Bytes: 10 * gibibyte, Larger: 11 * gibibyte, Limited: true,
+			Mutable: map[string]string{"iops": "3600", "throughput": "160Mi"},
+		},
 	}},
 }
 

@@ -3,7 +3,6 @@ package sanity_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,9 +33,10 @@ const (
 type testbed struct {
 	folder  guest.Folder
 	stowage *guest.Stowage
-	cloud   *cluster.Program
-	server  *guest.NFSServer
-	guest   *guest.Node
+	// clouds are two, in which the machine is an instance of another type: no type that takes few disks takes hyperdisks, too.
+	clouds []*cluster.Program
+	server *guest.NFSServer
+	guest  *guest.Node
 	// machine is the part that this process itself plays.
 	machine Host
 	// outcomes are how suites end, by their subjects' names.
@@ -50,7 +50,7 @@ func (s *testbed) start(ctx context.Context, folder guest.Folder) {
 	}
 	step("etcd, kube-apiserver and the manager start", s.startCluster)
 	step("the machine has disks of its own", s.mountDisks)
-	step("a cloud starts, whose disks are loop devices", s.startCloud)
+	step("two clouds start, whose disks are loop devices", s.startClouds)
 	step("an NFS server and a guest start", s.startGuest)
 	step("an agent starts on the machine, and its drivers are registered", func(ctx context.Context) error {
 		agent, err := s.agentOf(machineName, "")
@@ -61,7 +61,7 @@ func (s *testbed) start(ctx context.Context, folder guest.Folder) {
 		return errors.Join(err, s.guest.Call(ctx, "Host.Start", agent, &guest.Nothing{}))
 	})
 	step("a StorageBackend is made for each kind of storage", s.createBackends)
-	for _, name := range []string{shareBackend, directoriesBackend, imagesBackend, xfsBackend, disksBackend} {
+	for _, name := range []string{shareBackend, directoriesBackend, imagesBackend, xfsBackend, disksBackend, hyperdisksBackend} {
 		scenario.Soon(ctx, "backend "+name+" is Ready", func() error { return s.stowage.BackendIsReady(ctx, name) })
 	}
 }
@@ -101,17 +101,23 @@ func (s *testbed) startCluster(ctx context.Context) error {
 	return err
 }
 
-func (s *testbed) startCloud(ctx context.Context) error {
-	address := "127.0.0.1:" + strconv.Itoa(cloudPort)
-	s.cloud = cluster.NewCloud(address, s.folder.Log("gce-mock"),
-		"--folder="+filepath.Join(s.machineDir(), "cloud"), "--device-folder="+s.devices(),
-		"--project="+cluster.CloudProject, "--zone="+cluster.CloudZone, "--attach=loop", "--latency=20ms",
-		"--instance="+cluster.CloudZone+"/"+machineName+":e2-micro")
-	return s.cloud.StartReady(ctx)
+func (s *testbed) startClouds(ctx context.Context) error {
+	for port, machineType := range map[int]string{cloudPort: "e2-micro", hyperdisksPort: "n4-standard-2"} {
+		address, name := "127.0.0.1:"+strconv.Itoa(port), "gce-mock-"+machineType
+		started := cluster.NewCloud(address, s.folder.Log(name),
+			"--folder="+filepath.Join(s.machineDir(), name), "--device-folder="+s.devices(),
+			"--project="+cluster.CloudProject, "--zone="+cluster.CloudZone, "--attach=loop", "--latency=20ms",
+			"--instance="+cluster.CloudZone+"/"+machineName+":"+machineType)
+		s.clouds = append(s.clouds, started)
+		if err := started.StartReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// cloudPort is free: nothing else is in the test's network.
-const cloudPort = 8585
+// The ports are free: nothing else is in the test's network.
+const cloudPort, hyperdisksPort = 8585, 8586
 
 func (s *testbed) devices() string { return filepath.Join(s.machineDir(), "devices") }
 
@@ -140,5 +146,5 @@ func (s *testbed) createBackends(ctx context.Context) error {
 		onDisks(base, directoriesBackend, stowagev1alpha1.LocalBackend{NodeSelector: onNode(machineName)}),
 		onDisks(base, imagesBackend, stowagev1alpha1.LocalBackend{NodeSelector: onNode(guestName), Layout: stowagev1alpha1.LayoutImage, FSType: "ext4"}),
 		onDisks(base, xfsBackend, stowagev1alpha1.LocalBackend{NodeSelector: onNode(machineName), Layout: stowagev1alpha1.LayoutImage, FSType: "xfs"}),
-		inCloud(fmt.Sprintf("http://127.0.0.1:%d/compute/v1/", cloudPort)))
+		inCloud(disksBackend, cloudPort, "pd-balanced"), inCloud(hyperdisksBackend, hyperdisksPort, "hyperdisk-balanced"))
 }
