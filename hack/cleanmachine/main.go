@@ -36,7 +36,7 @@ func main() {
 }
 
 // run returns the exit status of a command, which gets the terminal's signals itself, and
-// others from here. What a command that is told to end leaves running is ended, too.
+// others from here. What a command that gets such a signal leaves running is ended, too.
 func run(command []string) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)

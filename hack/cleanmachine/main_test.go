@@ -29,7 +29,7 @@ func TestWhatACommandStartedEndsWithTheCommand(t *testing.T) {
 	}
 
 	if status := <-ended; status == 0 {
-		t.Error("a command that was told to end had success")
+		t.Error("a command that got SIGTERM had success")
 	}
 	until(t, "what it started ends", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
