@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -108,11 +107,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 			w.settle()
 			Expect(w.gone(pv)).To(BeTrue())
 		},
-		Entry("its StorageBackend is gone", func(w *world, _ *corev1.PersistentVolume) {
-			object := LocalBackend("disks")
-			w.delete(object)
-			update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Finalizers = nil })
-		}),
+		Entry("its StorageBackend is gone", func(w *world, _ *corev1.PersistentVolume) { w.forceDelete(LocalBackend("disks")) }),
 		Entry("its storage is gone", func(w *world, pv *corev1.PersistentVolume) { w.storage.Lose(pv.Name) }),
 		Entry("its storage is another's", func(w *world, _ *corev1.PersistentVolume) {
 			w.storage.FailNext(backend.Conflict.Errorf("it is another cluster's"))

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -42,7 +41,7 @@ var _ = Describe("An audit of a backend with a snapshot", func() {
 
 	It("finds it once its content was deleted past its finalizer", func() {
 		w, content := snapshottedByGCE()
-		w.forget(content)
+		w.forceDelete(content)
 
 		w.auditClouds()
 
@@ -53,7 +52,7 @@ var _ = Describe("An audit of a backend with a snapshot", func() {
 
 	It("finds it where only a content of another driver has its snapshotHandle", func() {
 		w, content := snapshottedByGCE()
-		w.forget(content)
+		w.forceDelete(content)
 		w.create(staticContent("static", snapshotHandle))
 
 		w.auditClouds()
@@ -63,7 +62,7 @@ var _ = Describe("An audit of a backend with a snapshot", func() {
 
 	It("finds nothing amiss once a person gave it a content again", func() {
 		w, content := snapshottedByGCE()
-		w.forget(content)
+		w.forceDelete(content)
 		static := staticContent("static", snapshotHandle)
 		static.Spec.Driver = stowagev1alpha1.GCEDriver
 		w.create(static)
@@ -75,7 +74,7 @@ var _ = Describe("An audit of a backend with a snapshot", func() {
 
 	It("never removes it", func() {
 		w, content := snapshottedByGCE()
-		w.forget(content)
+		w.forceDelete(content)
 		update(w, cloud(), func(object *stowagev1alpha1.StorageBackend) {
 			object.Spec.Audit.RemoveOrphansAfter = &metav1.Duration{Duration: time.Hour}
 		})
@@ -127,7 +126,7 @@ var _ = Describe("A VolumeSnapshotContent with policy Retain", func() {
 		Entry("no snapshot", func(w *world, _ *snapshotv1.VolumeSnapshotContent) {
 			Expect(w.storage.DeleteSnapshot(w.logging(), snapshotHandle)).To(Succeed())
 		}),
-		Entry("no StorageBackend", func(w *world, _ *snapshotv1.VolumeSnapshotContent) { w.forget(cloud()) }),
+		Entry("no StorageBackend", func(w *world, _ *snapshotv1.VolumeSnapshotContent) { w.forceDelete(cloud()) }),
 	)
 })
 
@@ -139,14 +138,6 @@ func snapshottedByGCE() (*world, *snapshotv1.VolumeSnapshotContent) {
 	w.get(content)
 	Expect(content.Status.SnapshotHandle).To(Equal(ptr.To(snapshotHandle)))
 	return w, content
-}
-
-// forget deletes an object past its finalizers.
-func (w *world) forget(object client.Object) {
-	GinkgoHelper()
-	w.delete(object)
-	update(w, object, func(object client.Object) { object.SetFinalizers(nil) })
-	Expect(w.gone(object)).To(BeTrue())
 }
 
 // auditClouds has an hour pass, and the StorageBackends audited.

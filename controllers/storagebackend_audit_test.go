@@ -6,9 +6,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
@@ -225,12 +225,12 @@ func orphaned() (*world, backend.Held) {
 	return w, backend.Held{ID: provisioned.VolumeID(claim), Claim: provisioning.RequestFrom(claim).Claim}
 }
 
-// forceDelete deletes a claim past its finalizers.
-func (w *world) forceDelete(claim *corev1.PersistentVolumeClaim) {
+// forceDelete deletes an object past its finalizers.
+func (w *world) forceDelete(object client.Object) {
 	GinkgoHelper()
-	w.delete(claim)
-	update(w, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil })
-	Expect(w.gone(claim)).To(BeTrue())
+	w.delete(object)
+	update(w, object, func(object client.Object) { object.SetFinalizers(nil) })
+	Expect(w.gone(object)).To(BeTrue())
 }
 
 func (w *world) passTime(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }

@@ -233,7 +233,7 @@ type StorageBackendStatus struct {
 	// the backend can't list its volumes.
 	// +optional
 	Audit *AuditStatus `json:"audit,omitempty"`
-	// conditions are Accepted, Reachable, StorageClassReady, and Ready: all others are.
+	// conditions are Accepted, Reachable, StorageClassReady, and Ready: all others are True.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -56,7 +56,7 @@ const (
 	SnapshotCreationFailed = "SnapshotCreationFailed"
 	// SnapshotCheckFailed: the storage doesn't say whether it has the snapshot that a content names.
 	SnapshotCheckFailed = "SnapshotContentCheckandUpdateFailed"
-	// SnapshotDeleteError: the storage can't delete the snapshot.
+	// SnapshotDeleteError: the storage can't delete the snapshot, or can't note that it is kept.
 	SnapshotDeleteError = "SnapshotDeleteError"
 	// SnapshotDeleted: the snapshot was deleted from the storage.
 	SnapshotDeleted = "SnapshotDeleted"

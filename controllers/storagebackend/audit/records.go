@@ -101,22 +101,26 @@ func (r *records) addContent(content *snapshotv1.VolumeSnapshotContent) {
 
 // hasRecord reports whether the cluster has a record of what a backend holds.
 func (r *records) hasRecord(held backend.Held) bool {
-	if held.Snapshot != "" {
-		return r.recorded[volume.Key(r.driver, held.ID)] || r.snapshots[held.Snapshot]
+	switch {
+	case r.recorded[volume.Key(r.driver, held.ID)]:
+		return true
+	case held.Snapshot != "":
+		return r.snapshots[held.Snapshot]
+	default:
+		return r.pending[held.Claim.UID]
 	}
-	return r.recorded[volume.Key(r.driver, held.ID)] || r.pending[held.Claim.UID]
 }
 
 // orphans returns what is held without a record that no person marked to be kept.
 func (r *records) orphans(held []backend.Held) []backend.Held {
-	return slices.DeleteFunc(slices.Clone(held), func(volume backend.Held) bool { return volume.Retained || r.hasRecord(volume) })
+	return slices.DeleteFunc(slices.Clone(held), func(one backend.Held) bool { return one.Retained || r.hasRecord(one) })
 }
 
 // retained counts what is held without a record that a person marked to be kept.
 func (r *records) retained(held []backend.Held) int32 {
 	count := int32(0)
-	for _, volume := range held {
-		if volume.Retained && !r.hasRecord(volume) {
+	for _, one := range held {
+		if one.Retained && !r.hasRecord(one) {
 			count++
 		}
 	}
@@ -124,8 +128,8 @@ func (r *records) retained(held []backend.Held) int32 {
 }
 
 // allRetained reports whether a person marked all of it to be kept.
-func allRetained(volumes []backend.Held) bool {
-	return !slices.ContainsFunc(volumes, func(volume backend.Held) bool { return !volume.Retained })
+func allRetained(held []backend.Held) bool {
+	return !slices.ContainsFunc(held, func(one backend.Held) bool { return !one.Retained })
 }
 
 // notHeld returns the PersistentVolumes without storage in the backend.

@@ -15,7 +15,8 @@ import (
 func (b *nfsBackend) sourceOf(ctx context.Context, root tree.Dir, request backend.Request) (string, error) {
 	of := request.Source
 	if of.ID == "" {
-		return of.Snapshot, b.snapshots.CheckRestorable(ctx, root, of.Snapshot, request.Claim.Namespace)
+		_, err := b.snapshots.Restorable(ctx, root, of.Snapshot, request.Claim.Namespace)
+		return of.Snapshot, err
 	}
 	found, err := b.copiedVolume(ctx, root, of.ID)
 	if err == nil && found.Claim != snapshots.Claim(of.Claim) {
@@ -47,27 +48,21 @@ func (b *nfsBackend) ensureCopied(ctx context.Context, root tree.Dir, volume rec
 	case there:
 		return b.explainTaken(ctx, root, volume.Directory, nil)
 	}
-	of := snapshots.Restoration{ID: volume.ID, Directory: volume.Directory, Namespace: volume.Claim.Namespace}
-	isThere := func() error { return nil }
+	return b.snapshots.Restore(ctx, root, snapshots.Restoration{
+		ID: volume.ID, Directory: volume.Directory,
+		Source: func() (string, error) { return b.directoryToCopy(ctx, root, volume) },
+		Complete: func() error {
+			volume.Restored = true
+			return writeRecord(ctx, root, volume)
+		},
+	})
+}
+
+// directoryToCopy finds the directory of what a volume is a copy of.
+func (b *nfsBackend) directoryToCopy(ctx context.Context, root tree.Dir, volume record) (string, error) {
 	if backend.IsSnapshotID(volume.Source) {
-		of.Handle = volume.Source
-	} else {
-		isThere = func() error {
-			source, err := b.copiedVolume(ctx, root, volume.Source)
-			of.From = source.Directory
-			return err
-		}
-		if err := isThere(); err != nil {
-			return err
-		}
+		return b.snapshots.Restorable(ctx, root, volume.Source, volume.Claim.Namespace)
 	}
-	of.Complete = func() error {
-		// Of one whose removal began while it was copied, files may be missing.
-		if err := isThere(); err != nil {
-			return err
-		}
-		volume.Restored = true
-		return writeRecord(ctx, root, volume)
-	}
-	return b.snapshots.Restore(ctx, root, of)
+	found, err := b.copiedVolume(ctx, root, volume.Source)
+	return found.Directory, err
 }

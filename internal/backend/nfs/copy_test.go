@@ -51,30 +51,41 @@ func TestNoCopyIsMadeOfAVolumeThatGoesInTheMiddle(t *testing.T) {
 	w.mustLack(t, ".stowage/restoring/"+backendtest.Request("2").ID)
 }
 
-func TestNoCopyIsCompleteOfAVolumeWhoseRemovalBeganWhileItWasCopied(t *testing.T) {
-	w, opened := withFile(t)
-	path := filepath.Join(w.folder, recordPath(backendtest.Request("1").ID))
-	record, err := os.ReadFile(path)
-	must(t, err)
-	writes := 0
-	w.proxy.Plan(func(call nfstest.Call) nfstest.Fault {
-		if call.Procedure == procWrite {
-			writes++
-		}
-		if call.Procedure == procWrite && writes == 2 { // the first one is the record's
-			_ = os.Remove(path)
-		}
-		return nfstest.None
-	})
+func TestNoCopyIsCompleteOfWhatIsRemovedWhileItIsCopied(t *testing.T) {
+	for name, test := range map[string]struct {
+		record  string
+		request backend.Request
+	}{
+		"a volume":   {recordPath(backendtest.Request("1").ID), copyOf("1")},
+		"a snapshot": {".stowage/snapshots/snapshot-a.json", restoredFrom("snapshot-a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, opened := withFile(t)
+			mustSnapshot(t, opened)
+			path := filepath.Join(w.folder, test.record)
+			record, err := os.ReadFile(path)
+			must(t, err)
+			writes := 0
+			w.proxy.Plan(func(call nfstest.Call) nfstest.Fault {
+				if call.Procedure == procWrite {
+					writes++
+				}
+				if call.Procedure == procWrite && writes == 2 { // the first one is the record's
+					_ = os.Remove(path)
+				}
+				return nfstest.None
+			})
 
-	_, err = opened.Provision(t.Context(), copyOf("1"))
+			_, err = opened.Provision(t.Context(), test.request)
 
-	if !errors.Is(err, backend.Invalid) {
-		t.Errorf("it got the answer %v", err)
+			if !errors.Is(err, backend.Invalid) {
+				t.Errorf("it got the answer %v", err)
+			}
+			w.mustLack(t, copied)
+			w.proxy.Plan(nil)
+			must(t, os.WriteFile(path, record, 0o600))
+			mustProvision(t, opened, test.request)
+			w.mustHaveContent(t, copied+"/state", "before")
+		})
 	}
-	w.mustLack(t, copied)
-	w.proxy.Plan(nil)
-	must(t, os.WriteFile(path, record, 0o600))
-	mustProvision(t, opened, copyOf("1"))
-	w.mustHaveContent(t, copied+"/state", "before")
 }

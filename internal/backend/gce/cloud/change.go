@@ -30,11 +30,8 @@ func (c *Client) InsertDisk(ctx context.Context, zone string, disk *compute.Disk
 
 // SetLabel adds a label to a disk. The basis has no label in it: only one is ever set.
 func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) error {
-	labels := map[string]string{}
-	maps.Copy(labels, found.Labels)
-	labels[key] = value
 	// The fingerprint protects labels that another client adds.
-	request := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
+	request := &compute.ZoneSetLabelsRequest{Labels: labelled(found.Labels, key, value), LabelFingerprint: found.LabelFingerprint}
 	err := c.do(ctx, change{
 		doing: "labelling disk " + found.Path(),
 		zone:  found.ZoneName(),
@@ -47,8 +44,21 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 			return now != nil && now.Labels[key] != "", err
 		},
 	})
+	return ifRelabelled("disk "+found.Path(), err)
+}
+
+// labelled is labels with one more.
+func labelled(labels map[string]string, key, value string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, labels)
+	all[key] = value
+	return all
+}
+
+// ifRelabelled explains the error of a call that another client's change of labels made fail.
+func ifRelabelled(what string, err error) error {
 	if ReasonOf(err) == changed {
-		err = backend.InProgress.Errorf("the labels of disk %s have changed: Stowage sets them again: %w", found.Path(), err)
+		return backend.InProgress.Errorf("the labels of %s have changed: Stowage sets them again: %w", what, err)
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
@@ -54,10 +53,8 @@ func (c *Client) Snapshots(ctx context.Context, filter string) (found []*compute
 
 // SetSnapshotLabel adds a label to a snapshot. The call has no request id: the fingerprint makes a repeat fail.
 func (c *Client) SetSnapshotLabel(ctx context.Context, found *compute.Snapshot, key, value string) error {
-	path, labels := c.SnapshotPath(found.Name), map[string]string{}
-	maps.Copy(labels, found.Labels)
-	labels[key] = value
-	request := &compute.GlobalSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
+	path := c.SnapshotPath(found.Name)
+	request := &compute.GlobalSetLabelsRequest{Labels: labelled(found.Labels, key, value), LabelFingerprint: found.LabelFingerprint}
 	err := c.do(ctx, change{
 		doing: "labelling snapshot " + path,
 		basis: []string{"retain", path, fmt.Sprint(found.Id), found.LabelFingerprint},
@@ -65,10 +62,7 @@ func (c *Client) SetSnapshotLabel(ctx context.Context, found *compute.Snapshot, 
 			return c.compute.Snapshots.SetLabels(c.Project, found.Name, request).Context(ctx).Do()
 		},
 	})
-	if ReasonOf(err) == changed {
-		err = backend.InProgress.Errorf("the labels of snapshot %s have changed: Stowage sets them again: %w", path, err)
-	}
-	return err
+	return ifRelabelled("snapshot "+path, err)
 }
 
 // InsertSnapshot makes a snapshot of a disk. A second call for the same snapshot joins the first

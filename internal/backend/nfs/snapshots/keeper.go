@@ -192,33 +192,32 @@ func (k Keeper) remove(ctx context.Context, root tree.Dir, found *record) error 
 	return tree.RemoveFile(ctx, root, recordPath(found.ID))
 }
 
-// CheckRestorable returns an error where a snapshot can't be restored to a claim of a namespace: Invalid where
-// that doesn't change.
-func (k Keeper) CheckRestorable(ctx context.Context, root tree.Dir, handle, namespace string) error {
+// Restorable returns the directory of a snapshot that is to be restored to a claim of a namespace. Where that
+// can't be, the error is Invalid if it doesn't change.
+func (k Keeper) Restorable(ctx context.Context, root tree.Dir, handle, namespace string) (directory string, err error) {
 	found, err := k.find(ctx, root, handle)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case found == nil || found.Deleting:
-		return backend.Invalid.Errorf("there is no snapshot %s, which was to be restored: create the claim again, from another", handle)
+		return "", backend.Invalid.Errorf("there is no snapshot %s, which was to be restored: create the claim again, from another", handle)
 	case found.Claim.Namespace != namespace:
-		return backend.Invalid.Errorf("snapshot %s is of a claim of namespace %s, and is restored only there", handle, tree.Printable(found.Claim.Namespace))
+		return "", backend.Invalid.Errorf("snapshot %s is of a claim of namespace %s, and is restored only there", handle, tree.Printable(found.Claim.Namespace))
 	}
 	made, err := described(ctx, root, found)
 	if err == nil && !made.Ready {
 		err = backend.Unavailable.Errorf("snapshot %s, which is to be restored, isn't complete yet", handle)
 	}
-	return err
+	return dataPath(handle), err
 }
 
 // Restoration is a volume that is restored.
 type Restoration struct {
-	// Handle of the snapshot; or, in its place, From, the directory of another volume.
-	Handle, From string
+	// Source finds the directory that is copied, before the copy and again at its end: of one whose removal began
+	// in between, files may be missing.
+	Source func() (directory string, err error)
 	// ID of the volume, and its directory, which doesn't exist until all is there.
 	ID, Directory string
-	// Namespace of the volume's claim.
-	Namespace string
 	// Complete is called just before the directory gets its name.
 	Complete func() error
 }
@@ -226,15 +225,18 @@ type Restoration struct {
 // Restore copies a snapshot, or another volume, to the directory of a volume. Until all is there, it is
 // backend.InProgress.
 func (k Keeper) Restore(ctx context.Context, root tree.Dir, of Restoration) error {
-	from := of.From
-	if from == "" {
-		if err := k.CheckRestorable(ctx, root, of.Handle, of.Namespace); err != nil {
-			return err
-		}
-		from = dataPath(of.Handle)
+	from, err := of.Source()
+	if err != nil {
+		return err
 	}
 	return k.Copier.Run(ctx, root, copying.Copy{
-		ID: of.ID, From: from, To: of.Directory, Aside: restoring + "/" + of.ID, Until: time.Now().Add(k.Slice), Complete: of.Complete,
+		ID: of.ID, From: from, To: of.Directory, Aside: restoring + "/" + of.ID, Until: time.Now().Add(k.Slice),
+		Complete: func() error {
+			if _, err := of.Source(); err != nil {
+				return err
+			}
+			return of.Complete()
+		},
 	})
 }
 
