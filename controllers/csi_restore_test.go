@@ -16,9 +16,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -96,7 +96,7 @@ var _ = Describe("A claim that is to be restored from a VolumeSnapshot", func() 
 		Entry("where the content is being deleted", "is being deleted: create the claim again", func(w *world, s *snapshotOfVolume) { w.delete(s.content) }),
 		Entry("where the content says that its snapshot is deleted", "is being deleted: create the claim again", func(w *world, s *snapshotOfVolume) {
 			update(w, s.content, func(content *snapshotv1.VolumeSnapshotContent) {
-				metav1.SetMetaDataAnnotation(&content.ObjectMeta, volumesnapshotcontent.BeingDeleted, "yes")
+				metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingDeleted, "yes")
 			})
 		}),
 		Entry("where the snapshot is of another driver", `is of driver "other.example.com", and the claim's class of disk.example.com`, func(w *world, s *snapshotOfVolume) {

@@ -48,7 +48,7 @@ var _ = Describe("A manager that runs when the CRDs of snapshots come", func() {
 // managerOf is a manager that reconciles the claims of a world, its events, and what the starter of snapshots calls.
 func managerOf(w *world) (start func() error, events chan string) {
 	GinkgoHelper()
-	mgr := newManager()
+	mgr := newManager(reconciler.ClassesScope)
 	Expect(index.Add(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
 	deps := w.dependencies(w.views.claims)
 	deps.Client, deps.Live = mgr.GetClient(), mgr.GetAPIReader()
@@ -60,9 +60,9 @@ func managerOf(w *world) (start func() error, events chan string) {
 }
 
 // newManager is a manager of no reconciler yet.
-func newManager() ctrl.Manager {
+func newManager(scope reconciler.Scope) ctrl.Manager {
 	GinkgoHelper()
-	mgr, err := ctrl.NewManager(managerConfig, ctrl.Options{
+	mgr, err := ctrl.NewManager(managerConfigs[scope], ctrl.Options{
 		Scheme: apiServer.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})

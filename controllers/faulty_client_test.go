@@ -169,6 +169,7 @@ var cacheIndexes = sync.OnceValue(func() fieldIndexes {
 	indexes := fieldIndexes{}
 	Expect(index.Add(context.Background(), indexes)).To(Succeed())
 	Expect(indexes.IndexField(context.Background(), &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity)).To(Succeed())
+	Expect(index.AddSnapshots(context.Background(), indexes)).To(Succeed())
 	return indexes
 })
 

@@ -11,10 +11,10 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -28,7 +28,7 @@ var _ = Describe("A VolumeSnapshotContent of one of Stowage's own drivers", func
 			w.get(content)
 			Expect(*content.Status.ReadyToUse).To(BeTrue())
 			Expect(content.Labels).To(HaveKeyWithValue(stowagev1alpha1.BackendLabel, "cloud"))
-			Expect(content.Annotations).NotTo(HaveKey(volumesnapshotcontent.BeingCreated))
+			Expect(content.Annotations).NotTo(HaveKey(snapshots.BeingCreated))
 			Expect(w.storage.Snapshots()).To(Equal(map[string]map[string]string{"snapshots/snapshot-u1": {"tier": "cold"}}))
 		})
 	}
@@ -40,7 +40,7 @@ var _ = Describe("A VolumeSnapshotContent of one of Stowage's own drivers", func
 		_ = w.reconcileSnapshots()
 
 		w.get(content)
-		Expect(content.Annotations).To(HaveKey(volumesnapshotcontent.BeingCreated))
+		Expect(content.Annotations).To(HaveKey(snapshots.BeingCreated))
 		Expect(content.Labels).To(HaveKeyWithValue(stowagev1alpha1.BackendLabel, "cloud"))
 	})
 

@@ -10,6 +10,7 @@
 //	csicapacity             the room of CSI drivers, for the scheduler
 //	nodevolume              NodeDisks and their free space, NodeVolumes without a node
 //	ephemeral               make the claims of generic ephemeral volumes
+//	volumesnapshot          make and bind contents of VolumeSnapshots, where no snapshot-controller does
 //	volumesnapshotcontent   make and delete snapshots, once their CRDs are there
 //	volumeattributesclass   protect VolumeAttributesClasses in use
 //
@@ -42,6 +43,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
+	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
@@ -56,6 +58,9 @@ import (
 type Options struct {
 	// Scope decides which claims and volumes are reconciled.
 	Scope reconciler.Scope
+	// BindSnapshots is whether VolumeSnapshots are bound, too, instead of by the stock snapshot-controller. It needs
+	// ClusterScope.
+	BindSnapshots bool
 	// Backends are the kinds of storage that are served.
 	Backends *backend.Registry
 	// Recycler empties volumes of policy Recycle that people made. Nil: their phase becomes
@@ -113,7 +118,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		comparison.New(deps),
 		storageclass.New(deps),
 		volumesnapshotcontent.NewStarter(deps, func() error {
-			return errors.Join(claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
+			var bound error
+			if options.BindSnapshots {
+				// The index has to be there before the informer.
+				bound = errors.Join(index.AddSnapshots(ctx, mgr.GetFieldIndexer()), volumesnapshot.New(deps).SetupWithManager(mgr))
+			}
+			return errors.Join(bound, claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
 		}),
 	}
 	if options.Namespace != "" {

@@ -36,8 +36,8 @@ func TestControllers(t *testing.T) {
 	specs.Run(t, "Controllers")
 }
 
-// managerConfig is that of a manager in scope=classes.
-var managerConfig *rest.Config
+// managerConfigs are those of managers in each scope.
+var managerConfigs = map[reconciler.Scope]*rest.Config{}
 
 var _ = BeforeSuite(func() {
 	server, err := apiserver.Start(apiserver.Options{Rights: true})
@@ -52,9 +52,7 @@ var _ = BeforeSuite(func() {
 	mirrored = newMirror(apiServer)
 	for scope, groups := range map[reconciler.Scope][]string{reconciler.ClassesScope: nil, reconciler.ClusterScope: {apiserver.ClusterScope}} {
 		config := server.As(apiserver.Manager(groups...))
-		if scope == reconciler.ClassesScope {
-			managerConfig = config
-		}
+		managerConfigs[scope] = config
 		managers[scope], err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: apiServer.RESTMapper()})
 		Expect(err).NotTo(HaveOccurred())
 	}

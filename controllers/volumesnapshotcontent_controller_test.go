@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -31,7 +31,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 		Expect(*content.Status.ReadyToUse).To(BeTrue())
 		Expect(*content.Status.CreationTime).To(BeEquivalentTo(1e9))
 		Expect(*content.Status.RestoreSize).To(BeEquivalentTo(1 << 30))
-		Expect(content.Annotations).NotTo(HaveKey(volumesnapshotcontent.BeingCreated))
+		Expect(content.Annotations).NotTo(HaveKey(snapshots.BeingCreated))
 		Expect(w.storage.Snapshots()).To(Equal(map[string]map[string]string{"snapshots/snapshot-u1": {"tier": "cold"}}))
 	})
 
@@ -41,7 +41,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 		w.settleSnapshots()
 		w.get(content)
 		Expect(*content.Status.ReadyToUse).To(BeFalse())
-		Expect(content.Annotations).NotTo(HaveKey(volumesnapshotcontent.BeingCreated))
+		Expect(content.Annotations).NotTo(HaveKey(snapshots.BeingCreated))
 
 		w.storage.SetUploading(false)
 		w.settleSnapshots()
@@ -55,7 +55,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 		w.driver.HalfNext(errors.New("the connection broke"))
 		_ = w.reconcileSnapshots()
 		w.get(content)
-		Expect(content.Annotations).To(HaveKey(volumesnapshotcontent.BeingCreated))
+		Expect(content.Annotations).To(HaveKey(snapshots.BeingCreated))
 		Expect(*content.Status.Error.Message).To(Equal("the connection broke"))
 		Expect(content.Status.SnapshotHandle).To(BeNil())
 
@@ -76,7 +76,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 				w.settleSnapshotsAfterCrashes()
 				w.get(content)
 				Expect(*content.Status.ReadyToUse).To(BeTrue(), "write %d", number)
-				Expect(content.Annotations).NotTo(HaveKey(volumesnapshotcontent.BeingCreated))
+				Expect(content.Annotations).NotTo(HaveKey(snapshots.BeingCreated))
 
 				w.deleteAsSnapshotController(content)
 				w.faults = map[int]fault{w.written + number: of}
@@ -109,7 +109,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 		for range 4 {
 			_ = w.reconcileSnapshots()
 			w.get(content)
-			Expect(content.Annotations).To(HaveKey(volumesnapshotcontent.BeingCreated))
+			Expect(content.Annotations).To(HaveKey(snapshots.BeingCreated))
 		}
 	})
 
@@ -118,7 +118,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 		w.storage.FailNext(backend.Invalid.Errorf("such a volume has no snapshots: %s", strings.Repeat("x", 10000)))
 		_ = w.reconcileSnapshots()
 		w.get(content)
-		Expect(content.Annotations).NotTo(HaveKey(volumesnapshotcontent.BeingCreated))
+		Expect(content.Annotations).NotTo(HaveKey(snapshots.BeingCreated))
 		Expect(len(*content.Status.Error.Message)).To(BeNumerically("<=", message.MaxStatus))
 		Expect(w.newEvents()).To(ContainElement(HavePrefix("Warning SnapshotCreationFailed such a volume has no snapshots")))
 
@@ -209,7 +209,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 
 			w.get(content)
 			Expect(*content.Status.Error.Message).To(ContainSubstring(says))
-			Expect(content.Annotations).NotTo(HaveKey(volumesnapshotcontent.BeingCreated))
+			Expect(content.Annotations).NotTo(HaveKey(snapshots.BeingCreated))
 			Expect(w.storage.Calls()).NotTo(ContainElement(HavePrefix("CreateSnapshot")))
 		},
 		Entry("without a class", func(content *snapshotv1.VolumeSnapshotContent, _ *snapshotv1.VolumeSnapshotClass) {
@@ -314,7 +314,7 @@ func snapshotClass() *snapshotv1.VolumeSnapshotClass {
 // dynamicContent is what snapshot-controller makes for a VolumeSnapshot with a uid.
 func dynamicContent(uid, volume string) *snapshotv1.VolumeSnapshotContent {
 	return &snapshotv1.VolumeSnapshotContent{
-		ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-" + uid, Finalizers: []string{volumesnapshotcontent.Finalizer}},
+		ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-" + uid, Finalizers: []string{snapshots.ContentProtection}},
 		Spec: snapshotv1.VolumeSnapshotContentSpec{
 			VolumeSnapshotRef: corev1.ObjectReference{Namespace: "default", Name: "snapshot", UID: types.UID(uid)},
 			DeletionPolicy:    snapshotv1.VolumeSnapshotContentDelete, Driver: csiDriver, VolumeSnapshotClassName: new("cold"),
@@ -335,7 +335,7 @@ func staticContent(name, handle string) *snapshotv1.VolumeSnapshotContent {
 func (w *world) deleteAsSnapshotController(content *snapshotv1.VolumeSnapshotContent) {
 	GinkgoHelper()
 	update(w, content, func(content *snapshotv1.VolumeSnapshotContent) {
-		metav1.SetMetaDataAnnotation(&content.ObjectMeta, volumesnapshotcontent.BeingDeleted, "yes")
+		metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingDeleted, "yes")
 	})
 	w.delete(content)
 }
@@ -357,9 +357,15 @@ func (w *world) settleSnapshots() {
 // settleSnapshotsAfterCrashes goes on after an error with a manager that has just started.
 func (w *world) settleSnapshotsAfterCrashes() {
 	GinkgoHelper()
+	w.settleAfterCrashes(w.reconcileSnapshots)
+}
+
+// settleAfterCrashes runs rounds until one writes nothing. After an error it goes on with a manager that has just started.
+func (w *world) settleAfterCrashes(round func() error) {
+	GinkgoHelper()
 	for range maxRounds {
 		before := w.written
-		if w.reconcileSnapshots() != nil {
+		if round() != nil {
 			w.restart()
 		} else if w.written == before {
 			return

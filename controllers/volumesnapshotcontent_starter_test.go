@@ -4,13 +4,15 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 )
 
 var _ = Describe("The reconciler of VolumeSnapshotContents", func() {
 	It("joins a manager that runs", func() {
 		w, content := toBeSnapshotted()
-		mgr := newManager()
+		mgr := newManager(reconciler.ClassesScope)
 		deps := w.dependencies(w.views.snapshots)
 		deps.Client, deps.Live = mgr.GetClient(), mgr.GetAPIReader()
 		starter := volumesnapshotcontent.NewStarter(deps, func() error { return volumesnapshotcontent.New(deps).SetupWithManager(mgr) })
@@ -22,7 +24,7 @@ var _ = Describe("The reconciler of VolumeSnapshotContents", func() {
 			w.get(content)
 			g.Expect(content.Status).NotTo(BeNil())
 			g.Expect(*content.Status.ReadyToUse).To(BeTrue())
-			g.Expect(content.Annotations).NotTo(HaveKey(volumesnapshotcontent.BeingCreated))
+			g.Expect(content.Annotations).NotTo(HaveKey(snapshots.BeingCreated))
 		}).Should(Succeed())
 	})
 })

@@ -25,6 +25,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
+	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
@@ -87,7 +88,9 @@ type world struct {
 	locals      *nodevolume.Reconciler
 	// snapshots runs only in specs that are about it.
 	snapshots *volumesnapshotcontent.Reconciler
-	adopts    *nodevolume.Adopter
+	// binds runs only in specs that are about it, too.
+	binds  *volumesnapshot.Reconciler
+	adopts *nodevolume.Adopter
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -122,6 +125,7 @@ func (w *world) restart() {
 	w.storageClasses = storageclass.New(w.dependencies(w.views.storageClasses))
 	w.backends = storagebackend.New(w.dependencies(w.views.backends))
 	w.snapshots = volumesnapshotcontent.New(w.dependencies(w.views.snapshots))
+	w.binds = volumesnapshot.New(w.dependencies(w.views.binds))
 	w.disks = nodevolume.NewDiskReconciler(w.dependencies(w.views.disks))
 	w.capacities = csicapacity.New(w.dependencies(w.views.capacities))
 	w.refreshes = csicapacity.NewRefresher(w.dependencies(w.views.refreshes))

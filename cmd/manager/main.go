@@ -45,6 +45,9 @@ func run(options options) error {
 	if scope != reconciler.ClassesScope && scope != reconciler.ClusterScope {
 		return fmt.Errorf("--scope is classes or cluster, not %q", options.scope)
 	}
+	if options.bindSnapshots && scope != reconciler.ClusterScope {
+		return fmt.Errorf("--bind-snapshots needs --scope=cluster, not --scope=%s: run the stock snapshot-controller beside it", scope)
+	}
 	if !filepath.IsAbs(options.localBase) {
 		return fmt.Errorf("--local-base is an absolute path, not %q", options.localBase)
 	}
@@ -87,7 +90,7 @@ func run(options options) error {
 		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)}, servers,
 		gce.NewKind(cluster, keys), csi.NewKind(csiCluster{keys: keys, cached: mgr.GetClient()}, calls))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
-		Scope: scope, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
+		Scope: scope, BindSnapshots: options.bindSnapshots, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
 		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter,
 	})
 	if err != nil {

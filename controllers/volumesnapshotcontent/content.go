@@ -6,19 +6,8 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-)
 
-// Names that snapshot-controller and csi-snapshotter write and read.
-const (
-	// BeingCreated is the intent: a call that makes the snapshot may have had its effect, and its
-	// handle isn't recorded. While a content has it, snapshot-controller deletes nothing.
-	BeingCreated = "snapshot.storage.kubernetes.io/volumesnapshot-being-created"
-	// BeingDeleted says that the VolumeSnapshot is deleted, and that nothing restores it any more.
-	BeingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
-	// Finalizer keeps the content until its snapshot is deleted or released.
-	Finalizer = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
-	// groupMember is on the content of a snapshot that was made together with others.
-	groupMember = "snapshot.storage.kubernetes.io/volumegroupsnapshot-handle"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 )
 
 // mayRelease reports whether the snapshot of a deleted content is to be deleted, or left to its owner.
@@ -32,7 +21,7 @@ func mayRelease(content *snapshotv1.VolumeSnapshotContent) bool {
 	case isBeingCreated(content):
 		return false
 	default:
-		return metav1.HasAnnotation(content.ObjectMeta, BeingDeleted)
+		return metav1.HasAnnotation(content.ObjectMeta, snapshots.BeingDeleted)
 	}
 }
 
@@ -40,21 +29,17 @@ func mayRelease(content *snapshotv1.VolumeSnapshotContent) bool {
 // others is settled, too. Those of group snapshots are left to the driver's csi-snapshotter.
 func isSettled(content *snapshotv1.VolumeSnapshotContent) bool {
 	switch {
-	case isGroupMember(content):
+	case snapshots.IsContentInGroup(content):
 		return true
 	case mayRelease(content):
-		return !slices.Contains(content.Finalizers, Finalizer)
+		return !slices.Contains(content.Finalizers, snapshots.ContentProtection)
 	default:
 		return isReady(content) && !isBeingCreated(content)
 	}
 }
 
-func isGroupMember(content *snapshotv1.VolumeSnapshotContent) bool {
-	return metav1.HasAnnotation(content.ObjectMeta, groupMember) || content.Status != nil && content.Status.VolumeGroupSnapshotHandle != nil
-}
-
 func isBeingCreated(content *snapshotv1.VolumeSnapshotContent) bool {
-	return metav1.HasAnnotation(content.ObjectMeta, BeingCreated)
+	return metav1.HasAnnotation(content.ObjectMeta, snapshots.BeingCreated)
 }
 
 func isReady(content *snapshotv1.VolumeSnapshotContent) bool {

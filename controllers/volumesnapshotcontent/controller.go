@@ -2,8 +2,8 @@
 // Stowage serves. It does for them what csi-snapshotter does for other drivers, with the same
 // annotations, finalizer and status: it makes, finds and deletes snapshots.
 //
-// The stock snapshot-controller, in both scopes, makes and binds the contents, and says by an
-// annotation that a snapshot is deleted. Nothing here reads or writes VolumeSnapshots. The cache only
+// The stock snapshot-controller, or the reconciler of VolumeSnapshots, makes and binds the contents, and
+// says by an annotation that a snapshot is deleted. Nothing here reads or writes VolumeSnapshots. The cache only
 // shows that there is work: each decision is made on a live read, and each write is fenced by it.
 package volumesnapshotcontent
 

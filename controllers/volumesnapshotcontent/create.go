@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -105,7 +106,7 @@ func (m *maker) ensureBeingCreated(ctx context.Context, content *snapshotv1.Volu
 	}
 	before := content.DeepCopy()
 	record(content, object)
-	metav1.SetMetaDataAnnotation(&content.ObjectMeta, BeingCreated, "yes")
+	metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingCreated, "yes")
 	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeSnapshotContent %s", content.Name)
 }
 
@@ -115,6 +116,6 @@ func (m *maker) removeBeingCreated(ctx context.Context, content *snapshotv1.Volu
 		return nil
 	}
 	before := content.DeepCopy()
-	delete(content.Annotations, BeingCreated)
+	delete(content.Annotations, snapshots.BeingCreated)
 	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the answer for VolumeSnapshotContent %s", content.Name)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -36,7 +37,7 @@ func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapsh
 		}
 	}
 	before := content.DeepCopy()
-	if !controllerutil.RemoveFinalizer(content, Finalizer) {
+	if !controllerutil.RemoveFinalizer(content, snapshots.ContentProtection) {
 		return ctrl.Result{}, nil
 	}
 	err := r.client.Patch(ctx, content, patch.Fenced(before))

@@ -13,6 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -29,7 +30,7 @@ func byOthers() predicate.Funcs {
 func ofOthers(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	rest := content.DeepCopy()
 	rest.Status, rest.ResourceVersion, rest.ManagedFields = nil, "", nil
-	delete(rest.Annotations, BeingCreated)
+	delete(rest.Annotations, snapshots.BeingCreated)
 	delete(rest.Labels, stowagev1alpha1.BackendLabel)
 	return rest
 }
@@ -54,14 +55,14 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reco
 // that is deleted, removed it. The content has the name that snapshot-controller gives it; one that a person made
 // looks for itself.
 func (r *Reconciler) contentOfNodeVolume(ctx context.Context, object client.Object) []reconcile.Request {
-	snapshot := object.(*stowagev1alpha1.NodeVolume)
-	if snapshot.Spec.SnapshotUID == "" {
+	made := object.(*stowagev1alpha1.NodeVolume)
+	if made.Spec.SnapshotUID == "" {
 		return nil
 	}
-	r.storage.Renew(snapshot.Name)
+	r.storage.Renew(made.Name)
 	content := &snapshotv1.VolumeSnapshotContent{}
-	content.Name = "snapcontent-" + string(snapshot.Spec.SnapshotUID)
-	if !snapshot.DeletionTimestamp.IsZero() {
+	content.Name = snapshots.ContentName(made.Spec.SnapshotUID)
+	if !made.DeletionTimestamp.IsZero() {
 		// After a refusal, nothing is to be tried again at once.
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(content), content); err != nil || content.DeletionTimestamp.IsZero() {
 			return nil

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 )
 
 func TestWhatStowageWritesItselfDoesNotWake(t *testing.T) {
@@ -16,7 +17,7 @@ func TestWhatStowageWritesItselfDoesNotWake(t *testing.T) {
 		wakes  bool
 	}{
 		"its mark of an open call": {func(content *snapshotv1.VolumeSnapshotContent) {
-			metav1.SetMetaDataAnnotation(&content.ObjectMeta, BeingCreated, "yes")
+			metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingCreated, "yes")
 		}, false},
 		"the name of its StorageBackend": {func(content *snapshotv1.VolumeSnapshotContent) {
 			content.Labels = map[string]string{"a": "b", stowagev1alpha1.BackendLabel: "disks"}
@@ -25,7 +26,7 @@ func TestWhatStowageWritesItselfDoesNotWake(t *testing.T) {
 			content.Status = &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: new(false)}
 		}, false},
 		"the end of its VolumeSnapshot": {func(content *snapshotv1.VolumeSnapshotContent) {
-			metav1.SetMetaDataAnnotation(&content.ObjectMeta, BeingDeleted, "yes")
+			metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingDeleted, "yes")
 		}, true},
 		"its deletion": {func(content *snapshotv1.VolumeSnapshotContent) { content.DeletionTimestamp = new(metav1.Now()) }, true},
 		"its policy": {func(content *snapshotv1.VolumeSnapshotContent) {

@@ -62,6 +62,30 @@ const (
 	SnapshotDeleted = "SnapshotDeleted"
 	// SnapshotKept: the content goes, and another one has the same snapshot.
 	SnapshotKept = "SnapshotKept"
+	// CreatingSnapshot: the content of the VolumeSnapshot is made, and the driver is to make the snapshot.
+	CreatingSnapshot = "CreatingSnapshot"
+	// SnapshotCreated: the driver made the snapshot, which may not be ready yet.
+	SnapshotCreated = "SnapshotCreated"
+	// SnapshotReady: claims can be restored from the snapshot.
+	SnapshotReady = "SnapshotReady"
+	// SnapshotContentCreationFailed: the claim can have no snapshot now.
+	SnapshotContentCreationFailed = "SnapshotContentCreationFailed"
+	// GetSnapshotClassFailed: the VolumeSnapshot names a class that doesn't exist.
+	GetSnapshotClassFailed = "GetSnapshotClassFailed"
+	// SetDefaultSnapshotClassFailed: the VolumeSnapshot names no class, and not exactly one is the driver's default.
+	SetDefaultSnapshotClassFailed = "SetDefaultSnapshotClassFailed"
+	// SnapshotContentMissing: the content of the VolumeSnapshot doesn't exist.
+	SnapshotContentMissing = "SnapshotContentMissing"
+	// SnapshotContentMismatch: the VolumeSnapshot wants a content of a person, and that isn't one; or the other way round.
+	SnapshotContentMismatch = "SnapshotContentMismatch"
+	// SnapshotContentMisbound: the content is another VolumeSnapshot's.
+	SnapshotContentMisbound = "SnapshotContentMisbound"
+	// SnapshotMisbound: the status of the VolumeSnapshot names another content than its own.
+	SnapshotMisbound = "SnapshotMisbound"
+	// SnapshotBindFailed: the content that the VolumeSnapshot names is being deleted.
+	SnapshotBindFailed = "SnapshotBindFailed"
+	// SnapshotDeletePending: the VolumeSnapshot is deleted, and a claim is being restored from it.
+	SnapshotDeletePending = "SnapshotDeletePending"
 	// VolumeConditionAbnormal: the volume has a problem that pods notice, or soon will: a local
 	// volume, or one of a CSI driver that says so.
 	VolumeConditionAbnormal = "VolumeConditionAbnormal"

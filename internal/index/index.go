@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 )
 
 // Names of the field indexes of the cache.
@@ -39,6 +41,8 @@ const (
 	NodesByVolume = "stowage.volume"
 	// AttachmentsByStorage is AttachmentsByVolume plus inline volumes.
 	AttachmentsByStorage = "stowage.storage"
+	// SnapshotsByClaim is added by AddSnapshots.
+	SnapshotsByClaim = "stowage.claim"
 )
 
 // Add adds the field indexes that the reconcilers use.
@@ -77,4 +81,20 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 // of returns the index function of one kind of object.
 func of[T client.Object](values func(T) []string) client.IndexerFunc {
 	return func(object client.Object) []string { return values(object.(T)) }
+}
+
+// AddSnapshots registers the index of VolumeSnapshots, once the API server serves them.
+func AddSnapshots(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &snapshotv1.VolumeSnapshot{}, SnapshotsByClaim, of(claimOfSnapshot)); err != nil {
+		return fmt.Errorf("indexing VolumeSnapshots by claim: %w", err)
+	}
+	return nil
+}
+
+// claimOfSnapshot returns the claim that a VolumeSnapshot is made of.
+func claimOfSnapshot(snapshot *snapshotv1.VolumeSnapshot) []string {
+	if name := snapshots.SourceClaim(snapshot); name != "" {
+		return []string{name}
+	}
+	return nil
 }

@@ -177,6 +177,22 @@ func TestValuesReachThePods(t *testing.T) {
 	}
 }
 
+func TestSnapshotsAreBoundInScopeClusterUnlessValuesSayNo(t *testing.T) {
+	for _, of := range []struct {
+		scope          string
+		wanted, expect bool
+	}{{"cluster", true, true}, {"cluster", false, false}, {"classes", true, false}} {
+		rendered, err := render(t, map[string]any{"scope": of.scope, "bindSnapshots": of.wanted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, container := rendered.template(t, "Deployment stowage-manager")
+		if args := container["args"].([]any); slices.Contains(args, any("--bind-snapshots")) != of.expect {
+			t.Errorf("in scope %s with bindSnapshots %t the manager's arguments are %q", of.scope, of.wanted, args)
+		}
+	}
+}
+
 func mentions(t *testing.T, where any, text string) int {
 	t.Helper()
 	encoded, err := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "x": where}}).MarshalJSON()

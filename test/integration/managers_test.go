@@ -32,6 +32,8 @@ type manager struct {
 	elected bool
 	// namespace is where they publish what room nodes have.
 	namespace string
+	// bindsSnapshots is whether they bind VolumeSnapshots.
+	bindsSnapshots bool
 }
 
 // inOwnNamespace has a cache hold what a manager publishes, as that program's does: it may read no more.
@@ -66,7 +68,7 @@ func (m manager) start() (kill func()) {
 	Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(context.Background())
 	Expect(controllers.Setup(ctx, mgr, controllers.Options{
-		Scope: m.scope, Backends: backend.NewRegistry(m.kinds...), Namespace: m.namespace,
+		Scope: m.scope, Backends: backend.NewRegistry(m.kinds...), Namespace: m.namespace, BindSnapshots: m.bindsSnapshots,
 	})).To(Succeed())
 	stopped := make(chan struct{})
 	go func() {

@@ -12,19 +12,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -47,7 +47,7 @@ var _ = Describe("With the whole manager running, and the agent of a node", func
 		Expect(cluster.InstallSnapshots(ctx, server.Config)).To(Succeed())
 		storage := clientOf(asManager(reconciler.ClusterScope))
 		manager{
-			scope: reconciler.ClusterScope, namespace: apiserver.Namespace,
+			scope: reconciler.ClusterScope, bindsSnapshots: true, namespace: apiserver.Namespace,
 			kinds: []backend.Kind{local.Kind{Client: storage, Live: storage, Base: base}},
 		}.start()
 		startDiskAgent(ctx, agent{node: "node-a", base: base}, 10*gibibyte)
@@ -72,14 +72,14 @@ var _ = Describe("With the whole manager running, and the agent of a node", func
 		create(ctx, restored)
 		Expect(os.ReadFile(filepath.Join(disks, bound(ctx, restored), "state"))).To(BeEquivalentTo("before"))
 
-		deleteSnapshot(ctx, content)
+		deleteSnapshot(ctx, snapshot)
 		Expect(names(disks)).NotTo(ContainElement(*content.Status.SnapshotHandle))
 		Expect(os.ReadFile(filepath.Join(disks, restored.Spec.VolumeName, "state"))).To(BeEquivalentTo("before"))
 	})
 
 	It("a snapshot that waits for the pods of its volume can be deleted all the same", func(ctx SpecContext) {
 		release := mountElsewhere(filepath.Join(disks, source.Spec.VolumeName))
-		_, content := snapshotted(ctx, source)
+		snapshot, content := snapshotted(ctx, source)
 		Eventually(func(g Gomega) {
 			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(content), content)).To(Succeed())
 			g.Expect(content.Status).NotTo(BeNil())
@@ -87,7 +87,7 @@ var _ = Describe("With the whole manager running, and the agent of a node", func
 			g.Expect(*content.Status.Error.Message).To(ContainSubstring("is copied when no pod uses it"))
 		}).WithTimeout(2 * soon).Should(Succeed())
 
-		deleteSnapshot(ctx, content)
+		deleteSnapshot(ctx, snapshot)
 
 		release()
 		Expect(names(disks)).NotTo(ContainElement(HavePrefix("snapshot-")))
@@ -109,34 +109,21 @@ func setState(volume, text string) {
 	Expect(os.WriteFile(filepath.Join(volume, "state"), []byte(text), 0o600)).To(Succeed())
 }
 
-// snapshotted creates a VolumeSnapshot of a claim, and what snapshot-controller makes for it.
+// snapshotted creates a VolumeSnapshot of a claim, and returns it with its content, which the manager makes.
 func snapshotted(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent) {
 	GinkgoHelper()
 	class := &snapshotv1.VolumeSnapshotClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "disks"}, Driver: stowagev1alpha1.LocalDriver, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
+		ObjectMeta: metav1.ObjectMeta{Name: "disks", Annotations: map[string]string{snapshots.DefaultClass: "true"}},
+		Driver:     stowagev1alpha1.LocalDriver, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
 	}
 	snapshot := &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: "then"},
-		Spec: snapshotv1.VolumeSnapshotSpec{
-			VolumeSnapshotClassName: &class.Name, Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &claim.Name},
-		},
+		Spec:       snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &claim.Name}},
 	}
 	create(ctx, class, snapshot)
 	DeferCleanup(users.Delete, class)
-	DeferCleanup(users.Delete, snapshot)
-	content := &snapshotv1.VolumeSnapshotContent{
-		ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-" + string(snapshot.UID), Finalizers: []string{volumesnapshotcontent.Finalizer}},
-		Spec: snapshotv1.VolumeSnapshotContentSpec{
-			VolumeSnapshotRef: corev1.ObjectReference{Namespace: snapshot.Namespace, Name: snapshot.Name, UID: snapshot.UID},
-			DeletionPolicy:    class.DeletionPolicy, Driver: class.Driver, VolumeSnapshotClassName: &class.Name,
-			Source: snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &claim.Spec.VolumeName},
-		},
-	}
-	create(ctx, content)
-	snapshot.Status = &snapshotv1.VolumeSnapshotStatus{
-		BoundVolumeSnapshotContentName: &content.Name, ReadyToUse: new(true), RestoreSize: new(resource.MustParse("1Gi")),
-	}
-	Expect(users.Status().Update(ctx, snapshot)).To(Succeed())
+	content := &snapshotv1.VolumeSnapshotContent{}
+	Eventually(users.Get).WithArguments(ctx, client.ObjectKey{Name: snapshots.ContentName(snapshot.UID)}, content).WithTimeout(2 * soon).Should(Succeed())
 	return snapshot, content
 }
 
@@ -158,15 +145,13 @@ func warningsOf(ctx context.Context, object client.Object) (notes []string) {
 	return notes
 }
 
-// deleteSnapshot deletes a content whose VolumeSnapshot is deleted, and waits until its data is gone.
-func deleteSnapshot(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) {
+// deleteSnapshot deletes a VolumeSnapshot, and waits until its content and its data are gone.
+func deleteSnapshot(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) {
 	GinkgoHelper()
-	before := content.DeepCopy()
-	metav1.SetMetaDataAnnotation(&content.ObjectMeta, volumesnapshotcontent.BeingDeleted, "yes")
-	Expect(users.Patch(ctx, content, client.MergeFrom(before))).To(Succeed())
-	Expect(users.Delete(ctx, content)).To(Succeed())
+	Expect(users.Delete(ctx, snapshot)).To(Succeed())
 	Eventually(func(g Gomega) {
 		contents, volumes := &snapshotv1.VolumeSnapshotContentList{}, &stowagev1alpha1.NodeVolumeList{}
+		g.Expect(apierrors.IsNotFound(users.Get(ctx, client.ObjectKeyFromObject(snapshot), snapshot))).To(BeTrue())
 		g.Expect(users.List(ctx, contents)).To(Succeed())
 		g.Expect(contents.Items).To(BeEmpty())
 		g.Expect(users.List(ctx, volumes)).To(Succeed())

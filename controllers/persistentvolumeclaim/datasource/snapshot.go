@@ -19,16 +19,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 )
 
-const (
-	// allowModeChange is the annotation of a content whose snapshot may be restored with another volumeMode.
-	allowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
-	// beingDeleted is the annotation of a content whose VolumeSnapshot is deleted: nothing restores it any more.
-	beingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
-	// maxSaid bounds what a message has of a snapshot's error, in bytes.
-	maxSaid = 400
-)
+// maxSaid bounds what a message has of a snapshot's error, in bytes.
+const maxSaid = 400
 
 // restores finds snapshots. All is read live: a cache may show a VolumeSnapshot that is gone, or an earlier
 // one of the same name.
@@ -72,14 +67,14 @@ func (r restores) contentOf(ctx context.Context, snapshot *snapshotv1.VolumeSnap
 	switch {
 	case !snapshot.DeletionTimestamp.IsZero():
 		return nil, errDeleted(snapshot)
-	case snapshot.Status == nil || ptr.Deref(snapshot.Status.BoundVolumeSnapshotContentName, "") == "":
+	case snapshots.BoundContent(snapshot) == "":
 		return nil, errNotReady(snapshot, nil)
 	}
 	content := &snapshotv1.VolumeSnapshotContent{}
-	if err := r.read(ctx, client.ObjectKey{Name: *snapshot.Status.BoundVolumeSnapshotContentName}, content); err != nil {
+	if err := r.read(ctx, client.ObjectKey{Name: snapshots.BoundContent(snapshot)}, content); err != nil {
 		return nil, err
 	}
-	if ref := content.Spec.VolumeSnapshotRef; ref.UID != snapshot.UID || ref.Namespace != snapshot.Namespace || ref.Name != snapshot.Name {
+	if ref := content.Spec.VolumeSnapshotRef; !snapshots.IsOf(content, snapshot) {
 		return nil, backend.Unavailable.Errorf("VolumeSnapshot %s, which is to be restored, names VolumeSnapshotContent %s, which is that of VolumeSnapshot %s/%s "+
 			"with uid %q: create the claim from another", snapshot.Name, content.Name, ref.Namespace, ref.Name, ref.UID)
 	}
@@ -109,16 +104,16 @@ func restorable(claim *corev1.PersistentVolumeClaim, snapshot *snapshotv1.Volume
 		handle = ptr.Deref(content.Status.SnapshotHandle, "")
 	}
 	switch {
-	case !content.DeletionTimestamp.IsZero() || metav1.HasAnnotation(content.ObjectMeta, beingDeleted):
+	case !content.DeletionTimestamp.IsZero() || metav1.HasAnnotation(content.ObjectMeta, snapshots.BeingDeleted):
 		return errDeleted(snapshot)
 	case content.Spec.Driver != driver:
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, is of driver %.200q, and the claim's class of %s: use a class of that driver",
 			snapshot.Name, content.Spec.Driver, driver)
-	case handle == "" || !ptr.Deref(content.Status.ReadyToUse, false) || !ptr.Deref(snapshot.Status.ReadyToUse, false):
+	case handle == "" || !ptr.Deref(content.Status.ReadyToUse, false) || !snapshots.IsReady(snapshot):
 		return errNotReady(snapshot, content.Status)
 	case !modeAllowed(claim, content):
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, is of a volume with volumeMode %s: ask for the same, "+
-			"or set the annotation %s of VolumeSnapshotContent %s to true", snapshot.Name, *content.Spec.SourceVolumeMode, allowModeChange, content.Name)
+			"or set the annotation %s of VolumeSnapshotContent %s to true", snapshot.Name, *content.Spec.SourceVolumeMode, snapshots.AllowModeChange, content.Name)
 	}
 	if _, fits, err := recordOf(claim, backend.Source{Snapshot: handle}).Text(); !fits || err != nil {
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, has a handle of %d bytes, which is too long: %s", snapshot.Name, len(handle), withoutDataSource)
@@ -133,7 +128,7 @@ func modeAllowed(claim *corev1.PersistentVolumeClaim, content *snapshotv1.Volume
 	if ptr.Deref(content.Spec.SourceVolumeMode, mode) == mode {
 		return true
 	}
-	allowed, err := strconv.ParseBool(content.Annotations[allowModeChange])
+	allowed, err := strconv.ParseBool(content.Annotations[snapshots.AllowModeChange])
 	return allowed && err == nil
 }
 

@@ -16,12 +16,17 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	harness "github.com/stowage-dev/stowage/test/harness/cluster"
+	"github.com/stowage-dev/stowage/test/harness/kube"
 )
 
-// serveSnapshots installs what Kubernetes' own specs of snapshots need, and Stowage doesn't bring.
+// serveSnapshots installs what Kubernetes' own specs of snapshots need, and Stowage doesn't bring: the CRDs and, where Stowage
+// doesn't bind VolumeSnapshots itself, the stock controller.
 func serveSnapshots(ctx context.Context) error {
 	if err := harness.InstallSnapshots(ctx, cluster.Config); err != nil {
 		return err
+	}
+	if cluster.Overlay == kube.InsteadOfIt {
+		return nil
 	}
 	controller, err := harness.NewSnapshotController(cluster.Kubeconfig(), filepath.Join(cluster.Folder.Logs(), "snapshot-controller.log"))
 	if err != nil {

@@ -83,7 +83,7 @@ var _ = Describe("Kubernetes' own tests of storage", Ordered, ContinueOnFailure,
 		cluster = kube.Up(ctx, guest.SuiteFolder(), overlay(), kube.Differences{
 			Archives: []string{"upstream.tar"}, FSType: growing,
 		})
-		scenario.Step("the CRDs of snapshots are installed, and their stock controller starts", func() error { return serveSnapshots(ctx) })
+		scenario.Step("the CRDs of snapshots are installed, and a controller binds them", func() error { return serveSnapshots(ctx) })
 	}, NodeTimeout(startTimeout))
 
 	for _, one := range suites() {

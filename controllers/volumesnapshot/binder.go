@@ -1,0 +1,130 @@
+package volumesnapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/snapshots"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// binder makes the contents of VolumeSnapshots, or takes those that people made, and copies their status.
+type binder struct {
+	client  client.Client
+	live    client.Reader
+	claims  *claims
+	classes classes
+	report  *reporter
+}
+
+// bind makes or finds the content of a VolumeSnapshot, ties the two, and says of the VolumeSnapshot what the content says.
+func (b *binder) bind(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) error {
+	content, err := b.contentOf(ctx, snapshot)
+	switch {
+	case err != nil:
+		return err
+	case content == nil:
+		content, err = b.make(ctx, snapshot)
+	default:
+		err = b.tie(ctx, snapshot, content)
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.report.copy(ctx, snapshot, content); err != nil {
+		return err
+	}
+	return b.claims.release(ctx, snapshot)
+}
+
+// contentOf reads the content of a VolumeSnapshot; nil if it is to be made. The content of one that was bound is never
+// made again: the snapshot would have the data of another time.
+func (b *binder) contentOf(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (*snapshotv1.VolumeSnapshotContent, error) {
+	name := contentName(snapshot)
+	content := &snapshotv1.VolumeSnapshotContent{}
+	err := b.live.Get(ctx, client.ObjectKey{Name: name}, content)
+	switch {
+	case apierrors.IsNotFound(err) && snapshots.SourceClaim(snapshot) == "":
+		return nil, newProblem(event.SnapshotContentMissing, "VolumeSnapshotContent %s is missing: create it", name)
+	case apierrors.IsNotFound(err) && snapshots.BoundContent(snapshot) != "":
+		return nil, newProblem(event.SnapshotContentMissing,
+			"VolumeSnapshotContent %s is missing, and is not made again, with the data of another time: create another VolumeSnapshot", name)
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading VolumeSnapshotContent %s: %w", name, err)
+	}
+	return content, check(snapshot, content)
+}
+
+// make makes the content of a VolumeSnapshot. The claim is protected first, as the live read shows it: so it is still bound to the
+// volume. The content has its finalizer from the start.
+func (b *binder) make(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (*snapshotv1.VolumeSnapshotContent, error) {
+	claim, pv, err := b.claims.source(ctx, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	class, err := b.classes.of(ctx, snapshot, pv)
+	if err != nil {
+		return nil, err
+	}
+	content, err := newContent(snapshot, class, pv)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.ensureProtected(ctx, snapshot, class.DeletionPolicy); err != nil {
+		return nil, err
+	}
+	if err := b.claims.protect(ctx, claim); err != nil {
+		return nil, err
+	}
+	if err := b.client.Create(ctx, content); err != nil {
+		return nil, fmt.Errorf("creating VolumeSnapshotContent %s: %w", content.Name, err)
+	}
+	b.report.making(snapshot)
+	return content, nil
+}
+
+// tie ties a content to its VolumeSnapshot by the UID, and protects both.
+func (b *binder) tie(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) error {
+	if err := b.ensureProtected(ctx, snapshot, content.Spec.DeletionPolicy); err != nil {
+		return err
+	}
+	before := content.DeepCopy()
+	content.Spec.VolumeSnapshotRef.UID = snapshot.UID
+	if content.Spec.VolumeSnapshotClassName == nil {
+		content.Spec.VolumeSnapshotClassName = snapshot.Spec.VolumeSnapshotClassName
+	}
+	changed := before.Spec.VolumeSnapshotRef.UID == "" || !ptr.Equal(before.Spec.VolumeSnapshotClassName, content.Spec.VolumeSnapshotClassName)
+	switch {
+	case content.DeletionTimestamp.IsZero():
+		changed = controllerutil.AddFinalizer(content, snapshots.ContentProtection) || changed
+	case changed:
+		return newProblem(event.SnapshotBindFailed, "VolumeSnapshotContent %s is being deleted: create the VolumeSnapshot with another", content.Name)
+	}
+	if !changed {
+		return nil
+	}
+	return wrap.Error(b.client.Patch(ctx, content, patch.Fenced(before)), "binding VolumeSnapshotContent %s", content.Name)
+}
+
+// ensureProtected keeps a VolumeSnapshot from going before what is restored from it, and before its content.
+func (b *binder) ensureProtected(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, policy snapshotv1.DeletionPolicy) error {
+	before := snapshot.DeepCopy()
+	for _, finalizer := range finalizers(policy) {
+		controllerutil.AddFinalizer(snapshot, finalizer)
+	}
+	if slices.Equal(before.Finalizers, snapshot.Finalizers) {
+		return nil
+	}
+	return wrap.Error(b.client.Patch(ctx, snapshot, patch.Fenced(before)), "protecting VolumeSnapshot %s", client.ObjectKeyFromObject(snapshot))
+}

@@ -1,0 +1,136 @@
+// Package volumesnapshot is the reconciler of VolumeSnapshots, with scope=cluster and --bind-snapshots. It does what the
+// stock snapshot-controller does, for all drivers, with the same annotations, finalizers, status and events: it makes the
+// content of a VolumeSnapshot, binds the two, and protects claims and VolumeSnapshots that are in use.
+//
+// It calls no storage: the reconciler of contents does, or the csi-snapshotter of a driver that Stowage doesn't serve. The cache
+// only shows that there is work: each decision is made on live reads, and each write is fenced by them. VolumeSnapshots of
+// groups are left alone.
+package volumesnapshot
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/effect"
+	"github.com/stowage-dev/stowage/internal/snapshots"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/workers"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+const (
+	// snapshotWorkers is the number of concurrent reconciles.
+	snapshotWorkers = 16
+	// syncTimeout is how long the cache may take to show all objects: a CRD that is removed just then must not end
+	// the manager.
+	syncTimeout = 24 * time.Hour
+)
+
+// Reconciler makes and binds the contents of VolumeSnapshots.
+type Reconciler struct {
+	client   client.Client
+	live     client.Reader
+	binder   *binder
+	releaser *releaser
+	claims   *claims
+	report   *reporter
+}
+
+// New makes the reconciler.
+func New(deps reconciler.Dependencies) *Reconciler {
+	claims := &claims{client: deps.Client, live: deps.Live}
+	report := &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
+	return &Reconciler{
+		client: deps.Client, live: deps.Live, claims: claims, report: report,
+		binder:   &binder{client: deps.Client, live: deps.Live, claims: claims, classes: classes{client: deps.Client, live: deps.Live}, report: report},
+		releaser: &releaser{client: deps.Client, live: deps.Live, claims: claims, report: report},
+	}
+}
+
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots/status,verbs=patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotclasses,verbs=get;list
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get
+
+// Reconcile brings one VolumeSnapshot as far as possible now.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	snapshot := &snapshotv1.VolumeSnapshot{}
+	if err := r.client.Get(ctx, request.NamespacedName, snapshot); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.report.last.Forget(request.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if settled, err := r.isSettled(ctx, snapshot); settled || err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.live.Get(ctx, request.NamespacedName, snapshot); err != nil {
+		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeSnapshot %s", request)
+	}
+	result, err := r.execute(ctx, snapshot)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) execute(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (ctrl.Result, error) {
+	switch {
+	case snapshots.IsInGroup(snapshot):
+		return ctrl.Result{}, nil
+	case !snapshot.DeletionTimestamp.IsZero():
+		return r.releaser.release(ctx, snapshot)
+	}
+	err := r.binder.bind(ctx, snapshot)
+	if failure := new(problem); errors.As(err, &failure) {
+		return r.report.failed(ctx, snapshot, failure)
+	}
+	return ctrl.Result{}, err
+}
+
+// isSettled reports, from the cache, whether there is nothing to do for a VolumeSnapshot.
+func (r *Reconciler) isSettled(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (bool, error) {
+	switch {
+	case snapshots.IsInGroup(snapshot):
+		return true, nil
+	case !snapshot.DeletionTimestamp.IsZero():
+		return !isProtected(snapshot), nil
+	case !isComplete(snapshot):
+		return false, nil
+	}
+	content := &snapshotv1.VolumeSnapshotContent{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: contentName(snapshot)}, content); err != nil {
+		return false, wrap.Error(client.IgnoreNotFound(err), "reading the content of VolumeSnapshot %s", snapshot.Name)
+	}
+	if !isTied(snapshot, content) {
+		return false, nil
+	}
+	kept, err := r.claims.isKept(ctx, snapshot)
+	return !kept, err
+}
+
+// SetupWithManager watches VolumeSnapshots, their contents, the claims that they are made of, and those that are
+// restored from them. The API server has to serve VolumeSnapshots, and the cache to index them (index.AddSnapshots).
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("volumesnapshot").
+		For(&snapshotv1.VolumeSnapshot{}).
+		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(snapshotOfContent)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.snapshotsOfClaim), newClaims()).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers.Of(mgr, "volumesnapshot", snapshotWorkers), CacheSyncTimeout: syncTimeout,
+		}).
+		Complete(effect.Reported[ctrl.Request](r))
+}

@@ -1,0 +1,91 @@
+// Package snapshots has the words by which the parts that make a snapshot understand each other: the annotations and
+// finalizers of external-snapshotter, and what a VolumeSnapshot and its content say of each other.
+//
+// The reconcilers of VolumeSnapshots, of their contents and of claims use it. It reads and writes nothing.
+package snapshots
+
+import (
+	"slices"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// Annotations that snapshot-controller and csi-snapshotter write and read.
+const (
+	// BeingCreated is the intent: a call that makes the snapshot of a content may have had its effect, and its
+	// handle isn't recorded. While a content has it, its snapshot isn't deleted.
+	BeingCreated = "snapshot.storage.kubernetes.io/volumesnapshot-being-created"
+	// BeingDeleted says that the VolumeSnapshot of a content is deleted, and that nothing restores it any more.
+	BeingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
+	// AllowModeChange is on a content whose snapshot may be restored with another volumeMode.
+	AllowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
+	// DefaultClass is on the VolumeSnapshotClass of VolumeSnapshots that name none, with the value true.
+	DefaultClass = "snapshot.storage.kubernetes.io/is-default-class"
+	// DeletionSecretName and DeletionSecretNamespace are on a content. They name the Secret with which csi-snapshotter
+	// deletes the snapshot.
+	DeletionSecretName      = "snapshot.storage.kubernetes.io/deletion-secret-name"
+	DeletionSecretNamespace = "snapshot.storage.kubernetes.io/deletion-secret-namespace"
+	// groupMember is on the content of a snapshot that was made together with others.
+	groupMember = "snapshot.storage.kubernetes.io/volumegroupsnapshot-handle"
+)
+
+// Finalizers of external-snapshotter.
+const (
+	// ContentProtection keeps a content until its snapshot is deleted or released.
+	ContentProtection = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
+	// SourceProtection keeps a VolumeSnapshot while a claim is restored from it.
+	SourceProtection = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"
+	// BoundProtection keeps a VolumeSnapshot until its content is gone, which goes with it.
+	BoundProtection = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
+	// ClaimProtection keeps a claim while snapshots of its volume are made.
+	ClaimProtection = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
+)
+
+// groupKind is the kind of what owns the VolumeSnapshots that were made together.
+const groupKind = "VolumeGroupSnapshot"
+
+// ContentName is the name of the content that is made for the VolumeSnapshot with this UID.
+func ContentName(owner types.UID) string { return "snapcontent-" + string(owner) }
+
+// SourceClaim returns the name of the claim that a VolumeSnapshot is made of; "" for none.
+func SourceClaim(snapshot *snapshotv1.VolumeSnapshot) string {
+	return ptr.Deref(snapshot.Spec.Source.PersistentVolumeClaimName, "")
+}
+
+// BoundContent returns the name of the content that a VolumeSnapshot is bound to; "" for none.
+func BoundContent(snapshot *snapshotv1.VolumeSnapshot) string {
+	if snapshot.Status == nil {
+		return ""
+	}
+	return ptr.Deref(snapshot.Status.BoundVolumeSnapshotContentName, "")
+}
+
+// IsReady reports whether claims can be restored from a VolumeSnapshot.
+func IsReady(snapshot *snapshotv1.VolumeSnapshot) bool {
+	return snapshot.Status != nil && ptr.Deref(snapshot.Status.ReadyToUse, false)
+}
+
+// IsOf reports whether a content names a VolumeSnapshot by its UID: one of the same name may have been there before.
+func IsOf(content *snapshotv1.VolumeSnapshotContent, snapshot *snapshotv1.VolumeSnapshot) bool {
+	return IsFor(content, snapshot) && content.Spec.VolumeSnapshotRef.UID == snapshot.UID
+}
+
+// IsFor reports whether a content names a VolumeSnapshot, at least by its name.
+func IsFor(content *snapshotv1.VolumeSnapshotContent, snapshot *snapshotv1.VolumeSnapshot) bool {
+	ref := content.Spec.VolumeSnapshotRef
+	return ref.Namespace == snapshot.Namespace && ref.Name == snapshot.Name
+}
+
+// IsInGroup reports whether a VolumeSnapshot was made together with others.
+func IsInGroup(snapshot *snapshotv1.VolumeSnapshot) bool {
+	return snapshot.Status != nil && snapshot.Status.VolumeGroupSnapshotName != nil ||
+		slices.ContainsFunc(snapshot.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == groupKind })
+}
+
+// IsContentInGroup reports whether the snapshot of a content was made together with others.
+func IsContentInGroup(content *snapshotv1.VolumeSnapshotContent) bool {
+	return metav1.HasAnnotation(content.ObjectMeta, groupMember) || content.Status != nil && content.Status.VolumeGroupSnapshotHandle != nil
+}
