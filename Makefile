@@ -160,7 +160,7 @@ test-stock: build controlplane-whole ## Test Stowage beside the real kube-contro
 	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE $(GO_TEST) -timeout 20m ./test/stock -ginkgo.label-filter='!sidecars'
 
 .PHONY: test-sidecars
-test-sidecars: build controlplane bin/csi-mock-driver bin/csi-provisioner bin/csi-attacher bin/csi-resizer bin/snapshot-controller ## Hand a CSI driver over from the real external-provisioner, -attacher and -resizer to Stowage, and back; restore a snapshot beside the real snapshot-controller. Needs root.
+test-sidecars: build controlplane bin/csi-mock-driver bin/csi-provisioner bin/csi-attacher bin/csi-resizer bin/snapshot-controller bin/csi-snapshotter ## Hand a CSI driver over from the real external-provisioner, -attacher and -resizer to Stowage, and back; restore a snapshot beside the real snapshot-controller, and go on without it. Needs root.
 	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) kube-controller-manager
 	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) kube-scheduler
 	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE $(GO_TEST) -count=1 -timeout 10m $(TESTFLAGS) ./test/stock -ginkgo.label-filter=sidecars
@@ -441,9 +441,10 @@ bin/csi-provisioner: TOOL := github.com/kubernetes-csi/external-provisioner/v6/c
 bin/csi-attacher:    TOOL := github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher
 bin/csi-resizer:     TOOL := github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer
 bin/snapshot-controller: TOOL := github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller
+bin/csi-snapshotter: TOOL := github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter
 bin/csi-mock-driver: TOOL := ./mockdriver
 
-bin/csi-provisioner bin/csi-attacher bin/csi-resizer bin/snapshot-controller bin/csi-mock-driver: hack/sidecars/go.mod hack/sidecars/go.sum
+bin/csi-provisioner bin/csi-attacher bin/csi-resizer bin/snapshot-controller bin/csi-snapshotter bin/csi-mock-driver: hack/sidecars/go.mod hack/sidecars/go.sum
 	@$(build-tool)
 
 bin/csi-mock-driver: hack/sidecars/mockdriver/main.go

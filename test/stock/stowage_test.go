@@ -40,12 +40,12 @@ type stowage struct {
 	programs []*cluster.Program
 }
 
-// install applies config/default, but for the workloads.
+// install applies config/default, but for the workloads, and the rights of scope cluster.
 func (s *stowage) install(ctx context.Context) {
 	GinkgoHelper()
 	kubectl, err := apiserver.Binary("kubectl")
 	Expect(err).NotTo(HaveOccurred())
-	for _, part := range []string{"crd", "rbac", "csidrivers"} {
+	for _, part := range []string{"crd", "rbac", "rbac/cluster-scope", "csidrivers"} {
 		command := exec.CommandContext(ctx, kubectl, "apply", "--server-side",
 			"--kubeconfig="+filepath.Join(s.dir, "kubeconfigs", "admin"), "-k", filepath.Join(apiserver.Repository(), "config", part))
 		output, err := command.CombinedOutput()
@@ -68,14 +68,14 @@ func (s *stowage) startCloud(ctx context.Context) {
 	s.run(ctx, cluster.ProgramOptions{Name: "gce-mock", Ready: s.cloud + "/_mock/healthz", Arguments: arguments})
 }
 
-// startManager starts a manager of a scope, as its service account.
-func (s *stowage) startManager(ctx context.Context, scope string) {
+// startManager starts a manager of a scope, as its service account, with further flags.
+func (s *stowage) startManager(ctx context.Context, scope string, flags ...string) {
 	GinkgoHelper()
 	kubeconfig := s.accountKubeconfig(ctx, "stowage-manager", nil)
-	s.manager = s.run(ctx, cluster.ProgramOptions{Name: "manager", Probe: freeAddress(), Arguments: []string{
+	s.manager = s.run(ctx, cluster.ProgramOptions{Name: "manager", Probe: freeAddress(), Arguments: append([]string{
 		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--log-format=console",
 		"--scope=" + scope, "--leader-election-namespace=" + namespace, "--local-base=" + s.base(),
-	}})
+	}, flags...)})
 }
 
 // startAgents starts the agent of each node, with a tmpfs for a disk that no other
