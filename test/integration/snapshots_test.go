@@ -77,6 +77,22 @@ var _ = Describe("With the whole manager running, and the agent of a node", func
 		Expect(os.ReadFile(filepath.Join(disks, restored.Spec.VolumeName, "state"))).To(BeEquivalentTo("before"))
 	})
 
+	It("a claim is backed up, restored and its backup deleted by the calls of Velero", func(ctx SpecContext) {
+		backup := velero{}.backUp(ctx, source)
+		Expect(snapshotVolumes(ctx)).To(ConsistOf(*backup.Status.SnapshotHandle))
+		Expect(users.Delete(ctx, source)).To(Succeed())
+		Eventually(names).WithArguments(disks).WithTimeout(soon).ShouldNot(ContainElement(source.Spec.VolumeName))
+
+		restored := Claim(ClaimNamed("source"), InClass("disks"))
+		velero{}.restore(ctx, backup, restored)
+		Expect(os.ReadFile(filepath.Join(disks, restored.Spec.VolumeName, "state"))).To(BeEquivalentTo("before"))
+		Expect(snapshotVolumes(ctx)).To(ConsistOf(*backup.Status.SnapshotHandle))
+
+		velero{}.deleteBackup(ctx, backup)
+		Eventually(snapshotVolumes).WithArguments(ctx).WithTimeout(soon).Should(BeEmpty())
+		Expect(os.ReadFile(filepath.Join(disks, restored.Spec.VolumeName, "state"))).To(BeEquivalentTo("before"))
+	})
+
 	It("a snapshot that waits for the pods of its volume can be deleted all the same", func(ctx SpecContext) {
 		release := mountElsewhere(filepath.Join(disks, source.Spec.VolumeName))
 		snapshot, content := snapshotted(ctx, source)
@@ -143,6 +159,16 @@ func warningsOf(ctx context.Context, object client.Object) (notes []string) {
 		}
 	}
 	return notes
+}
+
+// eventuallyNotFound waits until objects are gone.
+func eventuallyNotFound(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		for _, object := range objects {
+			g.Expect(apierrors.IsNotFound(users.Get(ctx, client.ObjectKeyFromObject(object), object))).To(BeTrue(), "%T %s", object, object.GetName())
+		}
+	}).WithTimeout(2 * soon).Should(Succeed())
 }
 
 // deleteSnapshot deletes a VolumeSnapshot, and waits until its content and its data are gone.
