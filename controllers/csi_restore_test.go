@@ -363,7 +363,7 @@ func (s *snapshotOfVolume) updateContentStatus(w *world, change func(*snapshotv1
 func (s *snapshotOfVolume) allowModeChange(w *world, value string) {
 	GinkgoHelper()
 	update(w, s.content, func(content *snapshotv1.VolumeSnapshotContent) {
-		metav1.SetMetaDataAnnotation(&content.ObjectMeta, "snapshot.storage.kubernetes.io/allow-volume-mode-change", value)
+		metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.AllowModeChange, value)
 	})
 }
 

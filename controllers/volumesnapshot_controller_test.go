@@ -270,7 +270,7 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 			content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
 		})
 		w.delete(snapshot)
-		w.views.binds.live.Reader = oldContent{w, old}
+		w.views.binds.live.Reader = oldState[*snapshotv1.VolumeSnapshotContent]{w, old}
 
 		result, err := w.binds.Reconcile(w.logging(), wake.Request(snapshot))
 
@@ -343,7 +343,7 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 		w, _, snapshot := toBeBound()
 		old := snapshot.DeepCopy()
 		w.delete(snapshot)
-		w.views.binds.Client = oldSnapshot{w, old}
+		w.views.binds.Client = oldState[*snapshotv1.VolumeSnapshot]{w, old}
 
 		_, err := w.binds.Reconcile(w.logging(), wake.Request(old))
 
@@ -528,21 +528,6 @@ func (w *world) settleBinding() {
 func (w *world) settleBindingAfterCrashes() {
 	GinkgoHelper()
 	w.settleAfterCrashes(w.reconcileBinding)
-}
-
-// oldSnapshot is a cache that shows an earlier state of a VolumeSnapshot.
-type oldSnapshot struct {
-	client.Client
-	of *snapshotv1.VolumeSnapshot
-}
-
-func (s oldSnapshot) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	snapshot, is := object.(*snapshotv1.VolumeSnapshot)
-	if !is || key.Name != s.of.Name {
-		return s.Client.Get(ctx, key, object, options...)
-	}
-	s.of.DeepCopyInto(snapshot)
-	return nil
 }
 
 // withoutClaimsOf is a cache whose lists have no claim yet.

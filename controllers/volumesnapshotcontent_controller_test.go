@@ -133,7 +133,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 		w, content := snapshotted()
 		w.deleteAsSnapshotController(content)
 		w.get(content)
-		w.views.snapshots.Client = oldContent{w, content.DeepCopy()}
+		w.views.snapshots.Client = oldState[*snapshotv1.VolumeSnapshotContent]{w, content.DeepCopy()}
 		update(w, content, func(content *snapshotv1.VolumeSnapshotContent) {
 			content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
 		})
@@ -157,7 +157,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 	It("that is gone gets no snapshot by an old cache", func() {
 		w, content := toBeSnapshotted()
 		w.get(content)
-		w.views.snapshots.Client = oldContent{w, content.DeepCopy()}
+		w.views.snapshots.Client = oldState[*snapshotv1.VolumeSnapshotContent]{w, content.DeepCopy()}
 		update(w, content, func(content *snapshotv1.VolumeSnapshotContent) { content.Finalizers = nil })
 		w.delete(content)
 
@@ -374,17 +374,20 @@ func (w *world) settleAfterCrashes(round func() error) {
 	Fail("the cluster did not come to rest")
 }
 
-// oldContent is a cache that shows an earlier state of an object.
-type oldContent struct {
+// oldState is a cache that shows an earlier state of an object.
+type oldState[T interface {
+	client.Object
+	DeepCopyInto(into T)
+}] struct {
 	client.Client
-	of *snapshotv1.VolumeSnapshotContent
+	of T
 }
 
-func (s oldContent) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	content, is := object.(*snapshotv1.VolumeSnapshotContent)
-	if !is || key.Name != s.of.Name {
+func (s oldState[T]) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	into, is := object.(T)
+	if !is || key.Name != s.of.GetName() {
 		return s.Client.Get(ctx, key, object, options...)
 	}
-	s.of.DeepCopyInto(content)
+	s.of.DeepCopyInto(into)
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -49,21 +48,19 @@ func (b *binder) bind(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) 
 // contentOf reads the content of a VolumeSnapshot; nil if it is to be made. The content of one that was bound is never
 // made again: the snapshot would have the data of another time.
 func (b *binder) contentOf(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (*snapshotv1.VolumeSnapshotContent, error) {
-	name := contentName(snapshot)
-	content := &snapshotv1.VolumeSnapshotContent{}
-	err := b.live.Get(ctx, client.ObjectKey{Name: name}, content)
+	content, err := readContent(ctx, b.live, snapshot)
 	switch {
-	case apierrors.IsNotFound(err) && snapshots.SourceClaim(snapshot) == "":
-		return nil, newProblem(event.SnapshotContentMissing, "VolumeSnapshotContent %s is missing: create it", name)
-	case apierrors.IsNotFound(err) && snapshots.BoundContent(snapshot) != "":
-		return nil, newProblem(event.SnapshotContentMissing,
-			"VolumeSnapshotContent %s is missing, and is not made again, with the data of another time: create another VolumeSnapshot", name)
-	case apierrors.IsNotFound(err):
-		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading VolumeSnapshotContent %s: %w", name, err)
+		return nil, err
+	case content != nil:
+		return content, check(snapshot, content)
+	case snapshots.SourceClaim(snapshot) == "":
+		return nil, newProblem(event.SnapshotContentMissing, "VolumeSnapshotContent %s is missing: create it", contentName(snapshot))
+	case snapshots.BoundContent(snapshot) != "":
+		return nil, newProblem(event.SnapshotContentMissing,
+			"VolumeSnapshotContent %s is missing, and is not made again, with the data of another time: create another VolumeSnapshot", contentName(snapshot))
 	}
-	return content, check(snapshot, content)
+	return nil, nil
 }
 
 // make makes the content of a VolumeSnapshot. The claim is protected first, as the live read shows it: so it is still bound to the

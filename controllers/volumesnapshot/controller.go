@@ -110,12 +110,9 @@ func (r *Reconciler) isSettled(ctx context.Context, snapshot *snapshotv1.VolumeS
 	case !isComplete(snapshot):
 		return false, nil
 	}
-	content := &snapshotv1.VolumeSnapshotContent{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: contentName(snapshot)}, content); err != nil {
-		return false, wrap.Error(client.IgnoreNotFound(err), "reading the content of VolumeSnapshot %s", snapshot.Name)
-	}
-	if !isTied(snapshot, content) {
-		return false, nil
+	content, err := readContent(ctx, r.client, snapshot)
+	if err != nil || content == nil || !isTied(snapshot, content) {
+		return false, err
 	}
 	kept, err := r.claims.isKept(ctx, snapshot)
 	return !kept, err

@@ -6,7 +6,6 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,14 +33,18 @@ func (r *releaser) release(ctx context.Context, snapshot *snapshotv1.VolumeSnaps
 	if !isProtected(snapshot) {
 		return ctrl.Result{}, nil
 	}
-	content, err := r.contentOf(ctx, snapshot)
+	content, err := readContent(ctx, r.live, snapshot)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if content != nil {
-		if claim, err := r.restoring(ctx, snapshot); claim != "" || err != nil {
+	if content != nil && snapshots.IsOf(content, snapshot) {
+		claim, err := r.restoring(ctx, snapshot)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if claim != "" {
 			r.report.pending(snapshot, claim)
-			return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, err
+			return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 		}
 		if err := r.end(ctx, content); err != nil {
 			return ctrl.Result{}, err
@@ -60,23 +63,6 @@ func (r *releaser) release(ctx context.Context, snapshot *snapshotv1.VolumeSnaps
 	}
 	err = r.client.Patch(ctx, snapshot, patch.Fenced(before))
 	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "letting VolumeSnapshot %s go", client.ObjectKeyFromObject(snapshot))
-}
-
-// contentOf reads the content that names a VolumeSnapshot by its UID; nil for none. It may be made, and not be in the
-// status yet.
-func (r *releaser) contentOf(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (*snapshotv1.VolumeSnapshotContent, error) {
-	name := contentName(snapshot)
-	content := &snapshotv1.VolumeSnapshotContent{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: name}, content)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading VolumeSnapshotContent %s: %w", name, err)
-	case !snapshots.IsOf(content, snapshot):
-		return nil, nil
-	}
-	return content, nil
 }
 
 // restoring returns the name of a claim that is being restored from a VolumeSnapshot; "" for none. The cache only saves

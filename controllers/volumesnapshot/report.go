@@ -98,7 +98,7 @@ func (r *reporter) making(snapshot *snapshotv1.VolumeSnapshot) {
 
 // pending says which claim keeps a deleted VolumeSnapshot.
 func (r *reporter) pending(snapshot *snapshotv1.VolumeSnapshot, claim string) {
-	if claim != "" && r.last.IsNew(client.ObjectKeyFromObject(snapshot), claim) {
+	if r.last.IsNew(client.ObjectKeyFromObject(snapshot), claim) {
 		r.events.Eventf(snapshot, nil, corev1.EventTypeWarning, event.SnapshotDeletePending, "Snapshot", "the snapshot is kept while claim %s is restored from it", claim)
 	}
 }

@@ -1,9 +1,13 @@
 package volumesnapshot
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/event"
@@ -16,6 +20,20 @@ func contentName(snapshot *snapshotv1.VolumeSnapshot) string {
 		return *name
 	}
 	return snapshots.ContentName(snapshot.UID)
+}
+
+// readContent reads that content; nil if there is none. It may be made, and not be in the status yet.
+func readContent(ctx context.Context, from client.Reader, snapshot *snapshotv1.VolumeSnapshot) (*snapshotv1.VolumeSnapshotContent, error) {
+	name := contentName(snapshot)
+	content := &snapshotv1.VolumeSnapshotContent{}
+	err := from.Get(ctx, client.ObjectKey{Name: name}, content)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading VolumeSnapshotContent %s: %w", name, err)
+	}
+	return content, nil
 }
 
 // check returns why a content isn't that of a VolumeSnapshot. One that a person made names it without its UID at first.

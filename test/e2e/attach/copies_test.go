@@ -11,6 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
@@ -71,7 +72,7 @@ func restored(s *spec) {
 		return errors.Join(s.run(ofRestored), s.finds(ofRestored, again, "kept"), s.end(ofRestored))
 	})
 	scenario.Step("the snapshot is deleted, and the restored disk with its claim", func() error {
-		metav1.SetMetaDataAnnotation(&content.ObjectMeta, "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted", "yes")
+		metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingDeleted, "yes")
 		return errors.Join(s.stowage.Client.Update(s.ctx, content), s.stowage.Delete(s.ctx, content), s.stowage.Delete(s.ctx, again), s.diskGoes(again))
 	})
 	scenario.Soon(s.ctx, "the cloud has no snapshot", func() error {
@@ -103,7 +104,7 @@ func (s *spec) snapshotOf(claim *corev1.PersistentVolumeClaim) (*snapshotv1.Volu
 		return errors.Join(s.stowage.Client.Create(s.ctx, class), s.stowage.Client.Create(s.ctx, snapshot))
 	})
 	return snapshot, &snapshotv1.VolumeSnapshotContent{
-		ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-" + string(snapshot.UID), Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"}},
+		ObjectMeta: metav1.ObjectMeta{Name: snapshots.ContentName(snapshot.UID), Finalizers: []string{snapshots.ContentProtection}},
 		Spec: snapshotv1.VolumeSnapshotContentSpec{
 			VolumeSnapshotRef: corev1.ObjectReference{Namespace: snapshot.Namespace, Name: snapshot.Name, UID: snapshot.UID},
 			DeletionPolicy:    class.DeletionPolicy, Driver: class.Driver, VolumeSnapshotClassName: &class.Name,
