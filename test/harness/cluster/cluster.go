@@ -35,8 +35,8 @@ const (
 	// Namespace is that of the manager's identity and lease.
 	Namespace = "stowage-system"
 
-	// readyTimeout covers a lease that a killed manager left behind.
-	readyTimeout = 60 * time.Second
+	// readyTimeout covers a lease that a killed manager left behind, and a program whose file a slow disk reads.
+	readyTimeout = 3 * time.Minute
 )
 
 // Options say how a cluster is started.
