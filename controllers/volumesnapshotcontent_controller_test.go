@@ -184,6 +184,62 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 		Expect(w.storage.Snapshots()).To(BeEmpty())
 	})
 
+	DescribeTable("of a person that is deleted before its snapshot was recorded takes it along",
+		func(number int, of fault) {
+			w, content := snapshotted()
+			update(w, content, func(content *snapshotv1.VolumeSnapshotContent) {
+				content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
+			})
+			w.deleteAsSnapshotController(content)
+			w.settleSnapshots()
+			Expect(w.storage.Snapshots()).To(HaveLen(1))
+			other := staticContent("other", *content.Status.SnapshotHandle)
+			w.create(other)
+			w.deleteAsSnapshotController(other)
+			w.faults = map[int]fault{w.written + number: of}
+
+			w.settleSnapshotsAfterCrashes()
+
+			Expect(w.gone(other)).To(BeTrue())
+			Expect(w.storage.Snapshots()).To(BeEmpty())
+		},
+		Entry("after a crash before the first write", 0, lost), Entry("after a crash after the first write", 0, unanswered),
+		Entry("while another writes first", 0, contended),
+		Entry("after a crash before the second write", 1, lost), Entry("after a crash after the second write", 1, unanswered),
+		Entry("while another writes before the second write", 1, contended),
+	)
+
+	It("of a person that names no snapshot goes", func() {
+		w, _ := snapshotted()
+		missing := staticContent("missing", "snapshots/none")
+		w.create(missing)
+		w.settleSnapshots()
+		w.deleteAsSnapshotController(missing)
+
+		w.settleSnapshots()
+
+		Expect(w.gone(missing)).To(BeTrue())
+		Expect(w.storage.Snapshots()).To(HaveLen(1))
+	})
+
+	It("of a person doesn't look again for a snapshot that it deleted", func() {
+		w, content := snapshotted()
+		other := staticContent("other", *content.Status.SnapshotHandle)
+		w.create(other)
+		other.Status = &snapshotv1.VolumeSnapshotContentStatus{}
+		Expect(w.direct.Status().Update(context.Background(), other)).To(Succeed())
+		update(w, content, func(content *snapshotv1.VolumeSnapshotContent) {
+			content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
+		})
+		w.deleteAsSnapshotController(content)
+		w.deleteAsSnapshotController(other)
+
+		w.settleSnapshots()
+
+		Expect(w.gone(other)).To(BeTrue())
+		Expect(w.storage.Snapshots()).To(HaveLen(1))
+	})
+
 	It("of a person is found, and one that isn't there has an error", func() {
 		w, content := snapshotted()
 		found, missing := staticContent("found", *content.Status.SnapshotHandle), staticContent("missing", "snapshots/none")

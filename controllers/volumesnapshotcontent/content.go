@@ -54,6 +54,12 @@ func recorded(content *snapshotv1.VolumeSnapshotContent) string {
 	return ptr.Deref(content.Status.SnapshotHandle, "")
 }
 
+// isCleared reports whether the status is what release leaves of a snapshot that is gone. A search that failed leaves
+// readyToUse.
+func isCleared(content *snapshotv1.VolumeSnapshotContent) bool {
+	return content.Status != nil && recorded(content) == "" && content.Status.ReadyToUse == nil
+}
+
 // keeps reports whether a content keeps the snapshot with a handle of a driver, though another content
 // with the same handle is deleted. One that goes with its own snapshot doesn't.
 func keeps(content *snapshotv1.VolumeSnapshotContent, driver, handle string) bool {

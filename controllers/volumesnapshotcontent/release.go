@@ -27,7 +27,11 @@ type releaser struct {
 // release deletes the snapshot of a deleted content, or has it kept, as its policy says, and lets the content go.
 // The policy and the handle are those of a live read in the same pass.
 func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
-	if handle := recorded(content); handle != "" {
+	handle, err := r.handleOf(ctx, content)
+	if err != nil {
+		return r.report.unreleased(content, err)
+	}
+	if handle != "" {
 		settle := r.retain
 		if content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete {
 			settle = r.remove
@@ -40,8 +44,29 @@ func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapsh
 	if !controllerutil.RemoveFinalizer(content, snapshots.ContentProtection) {
 		return ctrl.Result{}, nil
 	}
-	err := r.client.Patch(ctx, content, patch.Fenced(before))
+	err = r.client.Patch(ctx, content, patch.Fenced(before))
 	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of VolumeSnapshotContent %s", content.Name)
+}
+
+// handleOf returns the handle of a deleted content's snapshot; "" for none. One that a person named may not be recorded
+// yet: then the storage says whether it is there. One that was deleted is not looked for again: it may be another by now.
+func (r *releaser) handleOf(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (string, error) {
+	named := content.Spec.Source.SnapshotHandle
+	if handle := recorded(content); handle != "" || named == nil || isCleared(content) {
+		return handle, nil
+	}
+	of, err := r.targets.find(ctx, content)
+	if err == nil {
+		_, err = of.FindSnapshot(ctx, *named)
+	}
+	switch {
+	case err == nil:
+		return *named, nil
+	case errors.Is(err, backend.NotFound) || errors.Is(err, backend.Conflict) || errors.Is(err, backend.Invalid) && !errors.Is(err, errSeveral):
+		// No StorageBackend has such a snapshot.
+		return "", nil
+	}
+	return "", err
 }
 
 // retain has the storage record that a snapshot is kept. Once the content is gone, nothing else distinguishes the
@@ -104,9 +129,12 @@ func (r *releaser) delete(ctx context.Context, content *snapshotv1.VolumeSnapsho
 	return nil
 }
 
-// clear removes what the status says of a snapshot that is gone.
+// clear removes what the status says of a snapshot that is gone. A status remains: see isCleared.
 func (r *releaser) clear(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
 	before := content.DeepCopy()
+	if content.Status == nil {
+		content.Status = &snapshotv1.VolumeSnapshotContentStatus{}
+	}
 	content.Status.SnapshotHandle, content.Status.ReadyToUse = nil, nil
 	content.Status.CreationTime, content.Status.RestoreSize = nil, nil
 	return wrap.Error(r.client.Status().Patch(ctx, content, patch.Fenced(before)), "clearing the status of VolumeSnapshotContent %s", content.Name)

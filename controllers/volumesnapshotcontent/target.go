@@ -102,10 +102,14 @@ func (t targets) search(ctx context.Context, content *snapshotv1.VolumeSnapshotC
 			return nil, err
 		}
 	}
-	if len(has) != 1 {
+	switch len(has) {
+	case 0:
+		return nil, backend.NotFound.Errorf("%w: none of them finds snapshot %.200q", several, *content.Spec.Source.SnapshotHandle)
+	case 1:
+		return has[0], nil
+	default:
 		return nil, several
 	}
-	return has[0], nil
 }
 
 func (t targets) open(content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) (*target, error) {

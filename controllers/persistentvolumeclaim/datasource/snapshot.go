@@ -87,7 +87,7 @@ func (r restores) read(ctx context.Context, key client.ObjectKey, into client.Ob
 	err := r.live.Get(ctx, key, into)
 	switch {
 	case meta.IsNoMatchError(err):
-		return backend.Unavailable.Errorf("%s %s, which is to be restored, can't be read: install the CRDs of %s/v1, and the snapshot-controller",
+		return backend.Unavailable.Errorf("%s %s, which is to be restored, can't be read: install the CRDs of %s/v1",
 			kind, key.Name, provisioned.SnapshotGroup)
 	case apierrors.IsNotFound(err):
 		return backend.Unavailable.Errorf("%s %s, which is to be restored, does not exist: create it, or %s", kind, key.Name, withoutDataSource)
