@@ -51,6 +51,10 @@ func (f Folder) removeSerial(device Device) error {
 	}
 	for _, file := range files {
 		serial, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			// Another server with this folder removed it.
+			continue
+		}
 		if err != nil {
 			return err
 		}
