@@ -19,9 +19,8 @@ type GCEBackend struct {
 	// +listType=set
 	// +required
 	Zones []string `json:"zones"`
-	// endpoint is the URL of the Compute API. Default: Google's own. Without
-	// credentialsSecret, calls to an http:// endpoint, such as gce-mock, carry no
-	// credentials. A change holds for calls that begin after it. The new endpoint
+	// endpoint is the URL of the Compute API. Default: Google's own. Without credentialsSecret, calls to an http://
+	// endpoint, such as gce-mock, carry no credentials. A change holds for calls that begin after it. The new endpoint
 	// must have the same disks.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && (url(self).getScheme() == 'https' || url(self).getScheme() == 'http')",message="endpoint must be a URL such as https://compute.example.com/compute/v1/"
@@ -61,36 +60,32 @@ type GCEBackend struct {
 	// +optional
 	ProvisionedIOPS *int64 `json:"provisionedIOPS,omitempty"`
 	// encryptionKey is the key of Cloud KMS that encrypts new disks, such as
-	// projects/keys/locations/europe-west3/keyRings/disks/cryptoKeys/data.
-	// Default: a key of Google's. The Compute Engine service agent needs the role
-	// cloudkms.cryptoKeyEncrypterDecrypter. A copy of a disk must have the key of
+	// projects/keys/locations/europe-west3/keyRings/disks/cryptoKeys/data. Default: a key of Google's. The Compute
+	// Engine service agent needs the role cloudkms.cryptoKeyEncrypterDecrypter. A copy of a disk must have the key of
 	// its source. A change holds for disks made after it.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/keyRings/[a-zA-Z0-9_-]+/cryptoKeys/[a-zA-Z0-9_-]+$')",message="encryptionKey must be a key of Cloud KMS without a version: projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
 	// +optional
 	EncryptionKey string `json:"encryptionKey,omitempty"`
-	// classParameters are the parameters that StorageClasses of this backend may
-	// have, by the names of Google's own CSI driver. In disks of such a class they
-	// come before what is said here; labels are added. Default: none. A change
-	// holds at once: a claim without a PersistentVolume waits while its class has
-	// a parameter that isn't listed.
-	// +kubebuilder:validation:MaxItems=5
+	// classParameters are the parameters that StorageClasses of this backend may have, by the names of Google's own
+	// CSI driver. In disks of such a class they come before what is said here; labels are added. Default: none. A
+	// change holds at once: a claim without a PersistentVolume waits while its class has a parameter that isn't
+	// listed.
+	// +kubebuilder:validation:MaxItems=6
 	// +listType=set
 	// +optional
 	ClassParameters []GCEClassParameter `json:"classParameters,omitempty"`
-	// existingDisks lets Stowage attach volumes of source gcePersistentDisk to
-	// nodes with agents that follow pods. Their disks exist already, in this
-	// project and these zones. Stowage attaches and detaches such a disk, and never
-	// deletes it, whatever the reclaim policy of its volume is. Default false. A
-	// change holds for disks attached after it. Only one backend with existingDisks
-	// may have a zone of a project. Only with --scope=cluster.
+	// existingDisks lets Stowage attach volumes of source gcePersistentDisk to nodes with agents that follow pods.
+	// Their disks exist already, in this project and these zones. Stowage attaches and detaches such a disk, and never
+	// deletes it, whatever the reclaim policy of its volume is. Default false. A change holds for disks attached after
+	// it. Only one backend with existingDisks may have a zone of a project. Only with --scope=cluster.
 	// +optional
 	ExistingDisks bool `json:"existingDisks,omitempty"`
 }
 
 // GCEClassParameter is a parameter of a StorageClass.
 //
-// +kubebuilder:validation:Enum=type;labels;disk-encryption-kms-key;provisioned-iops-on-create;provisioned-throughput-on-create
+// +kubebuilder:validation:Enum=type;labels;disk-encryption-kms-key;replication-type;provisioned-iops-on-create;provisioned-throughput-on-create
 type GCEClassParameter string
 
 // Parameters of StorageClasses, by the names of Google's own CSI driver.
@@ -101,6 +96,8 @@ const (
 	GCELabelsParameter GCEClassParameter = "labels"
 	// GCEKeyParameter is the key of Cloud KMS that encrypts disks.
 	GCEKeyParameter GCEClassParameter = "disk-encryption-kms-key"
+	// GCEReplicationParameter is regional-pd for new disks that are replicated in two zones of a region, or none.
+	GCEReplicationParameter GCEClassParameter = "replication-type"
 	// GCEIOPSParameter is the provisioned IOPS of new disks.
 	GCEIOPSParameter GCEClassParameter = "provisioned-iops-on-create"
 	// GCEThroughputParameter is the provisioned throughput of new disks, in bytes per second.

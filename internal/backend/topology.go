@@ -57,10 +57,10 @@ func LiesOn(spec *stowagev1alpha1.LocalBackend, node *corev1.Node) bool {
 		node.Labels[stowagev1alpha1.TopologyNodeLabel] != ""
 }
 
-// AffinityToLabel restricts a volume to the nodes that have a label with this value.
-func AffinityToLabel(key, value string) *corev1.VolumeNodeAffinity {
+// AffinityToLabel restricts a volume to the nodes that have a label with one of these values.
+func AffinityToLabel(key string, values ...string) *corev1.VolumeNodeAffinity {
 	return AffinityTo([]corev1.TopologySelectorTerm{{
-		MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: key, Values: []string{value}}},
+		MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: key, Values: values}},
 	}})
 }
 

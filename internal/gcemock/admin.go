@@ -34,6 +34,7 @@ func (s admin) route(mux *http.ServeMux) {
 		"DELETE " + adminPath + "faults/{id}": s.removeFaults,
 		"GET " + adminPath + "latency":        s.getLatency,
 		"PUT " + adminPath + "latency":        s.setLatency,
+		"PUT " + adminPath + "zones/{zone}":   s.setZone,
 		"GET " + adminPath + "healthz":        func(*http.Request) (any, error) { return map[string]string{"status": "ok"}, nil },
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -76,6 +77,21 @@ func (s admin) removeFaults(r *http.Request) (any, error) {
 	}
 	s.faults.Remove(id)
 	return s.listFaults(r)
+}
+
+// zoneBody is the state of a zone as JSON.
+type zoneBody struct {
+	Down bool `json:"down"`
+}
+
+// setZone takes a zone down, in which nothing can be changed then, or up again.
+func (s admin) setZone(r *http.Request) (any, error) {
+	var requested zoneBody
+	if err := json.NewDecoder(io.LimitReader(r.Body, wire.MaxBody)).Decode(&requested); err != nil {
+		return nil, wire.Invalid("zone", "", err.Error())
+	}
+	s.faults.SetDown(r.PathValue("zone"), requested.Down)
+	return requested, nil
 }
 
 func (s admin) getLatency(*http.Request) (any, error) {

@@ -60,20 +60,24 @@ func region(s *engine.Engine, r *wire.Request, name string) *compute.Region {
 	return region
 }
 
-func zone(r *wire.Request, name string) *compute.Zone {
+func zone(s *engine.Engine, r *wire.Request, name string) *compute.Zone {
+	status := "UP"
+	if s.Faults.IsDown(name) {
+		status = "DOWN"
+	}
 	path := wire.ZonePath(r.Project, name)
 	return &compute.Zone{
 		Kind: "compute#zone", Id: wire.IDOf(path), Name: name, Description: name, CreationTimestamp: wire.CatalogTime,
-		Region: r.Link(wire.RegionPath(r.Project, name)), Status: "UP", SelfLink: r.Link(path),
+		Region: r.Link(wire.RegionPath(r.Project, name)), Status: status, SelfLink: r.Link(path),
 	}
 }
 
-func getZone(_ *engine.Engine, r *wire.Request) (any, error) { return zone(r, r.Zone), nil }
+func getZone(s *engine.Engine, r *wire.Request) (any, error) { return zone(s, r, r.Zone), nil }
 
 func listZones(s *engine.Engine, r *wire.Request) (any, error) {
 	var all []wire.Listed[*compute.Zone]
 	for _, name := range s.Options.Locations.Zones {
-		all = append(all, wire.Listed[*compute.Zone]{Name: name, Item: zone(r, name)})
+		all = append(all, wire.Listed[*compute.Zone]{Name: name, Item: zone(s, r, name)})
 	}
 	return wire.List(r, "zoneList", wire.ProjectPath(r.Project)+"/zones", all)
 }

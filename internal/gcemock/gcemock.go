@@ -89,6 +89,9 @@ func (s *Server) EnsureInstance(project, zone, name, machineType string) error {
 // ParseFault reads a fault from JSON.
 func ParseFault(text []byte) (Fault, error) { return fault.Parse(text, methods()) }
 
+// SetDown takes a zone down, or up again. In one that is down, nothing can be changed.
+func (s *Server) SetDown(zone string, down bool) { s.engine.Faults.SetDown(zone, down) }
+
 // Inject arms a fault.
 func (s *Server) Inject(requested Fault) error {
 	if err := requested.Check(methods()); err != nil {

@@ -107,6 +107,9 @@ func (s calls) answer(r *http.Request, route engine.Route, version string) (answ
 	if refused := engine.Refusal(call.Fault); refused != nil {
 		return nil, false, refused
 	}
+	if s.engine.Jobs[route.Method] != nil && s.engine.Faults.IsDown(call.Zone) {
+		return nil, false, wire.ZoneDown(call.Zone)
+	}
 	if answer, err = route.Answer(s.engine, call); err == nil {
 		answer, err = call.Fields.From(answer)
 	}

@@ -137,6 +137,52 @@ func TestARegionalDiskIsAttachedInItsZones(t *testing.T) {
 	c.refused(err, http.StatusBadRequest, "resourceInUseByAnotherResource")
 }
 
+func TestARegionalDiskIsTakenByForce(t *testing.T) {
+	c := open(t, options(t))
+	c.done(c.RegionDisks.Insert(project, region, regionalDisk("both")).Do())
+	source := "projects/" + project + "/regions/" + region + "/disks/both"
+	for _, zone := range []string{zone, other} {
+		if err := c.mock.EnsureInstance(project, zone, "node-of-"+zone, "e2-standard-2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attach := func(zone string) *compute.InstancesAttachDiskCall {
+		return c.Instances.AttachDisk(project, zone, "node-of-"+zone, &compute.AttachedDisk{Source: source, DeviceName: "both"})
+	}
+	c.done(attach(zone).Do())
+	c.mock.SetDown(zone, true)
+	_, err := c.Instances.DetachDisk(project, zone, "node-of-"+zone, "both").Do()
+	c.refused(err, http.StatusServiceUnavailable, "backendError")
+	_, err = attach(other).Do()
+	c.refused(err, http.StatusBadRequest, "resourceInUseByAnotherResource")
+
+	c.done(attach(other).ForceAttach(true).Do())
+
+	disk, err := c.RegionDisks.Get(project, region, "both").Do()
+	if err != nil || len(disk.Users) != 1 || !strings.HasSuffix(disk.Users[0], "node-of-"+other) {
+		t.Errorf("it is used by %v: %v", disk.Users, err)
+	}
+	before, err := c.Instances.Get(project, zone, "node-of-"+zone).Do()
+	if err != nil || len(before.Disks) > 0 {
+		t.Errorf("the instance before has %d disks: %v", len(before.Disks), err)
+	}
+}
+
+func TestAZoneIsDownUntilItIsUpAgain(t *testing.T) {
+	c := open(t, options(t))
+	for _, down := range []bool{true, false} {
+		status, _ := c.call(http.MethodPut, "/_mock/zones/"+zone, fmt.Sprintf(`{"down":%t}`, down))
+		found, err := c.Zones.Get(project, zone).Do()
+		if status != http.StatusOK || err != nil || (found.Status == "DOWN") != down {
+			t.Errorf("it is %s: %d, %v", found.Status, status, err)
+		}
+		_, err = c.Disks.Insert(project, zone, &compute.Disk{Name: "data", SizeGb: 10}).Do()
+		if (err != nil) != down {
+			t.Errorf("a disk is made with the error %v", err)
+		}
+	}
+}
+
 func TestARegionalDiskNeedsTwoZonesOfItsRegion(t *testing.T) {
 	c := open(t, options(t))
 	for name, zones := range map[string][]string{

@@ -1,10 +1,13 @@
 package gce
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
 // attach attaches the disk under its own name, unless it is attached.
@@ -53,12 +56,12 @@ func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.InstanceRef, e
 	return at, nil
 }
 
-// diskFor finds the disk in the instance's zone. A disk in another zone is an error that names it.
+// diskFor finds the disk that the instance can have. A disk of other zones is an error that names it.
 func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backend.AttachRequest, at cloud.InstanceRef) (*cloud.Disk, error) {
 	if !validID.MatchString(request.ID) {
 		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", request.ID)
 	}
-	found, err := c.Disk(ctx, at.Zone, request.ID)
+	found, err := b.attachable(ctx, c, at.Zone, request.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +73,8 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backe
 		case elsewhere == nil:
 			return nil, c.NoDisk(request.ID)
 		}
-		return nil, backend.WrongNode.Errorf("disk %s is in zone %s, and node %s in zone %s: place the pod in the disk's zone",
-			elsewhere.Path(), elsewhere.ZoneName(), request.Node.Name, at.Zone)
-	}
-	if _, err := b.checkOwner(found); err != nil {
-		return nil, err
+		return nil, backend.WrongNode.Errorf("disk %s is in %s, and node %s in zone %s: place the pod where the disk is",
+			elsewhere.Path(), elsewhere.In(), request.Node.Name, at.Zone)
 	}
 	if err := found.CheckReady(); err != nil {
 		return nil, err
@@ -82,11 +82,32 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backe
 	return found, nil
 }
 
+// attachable finds the disk of a volume that instances of a zone can have, in the zone or in its region. Without one it
+// returns why the first disk of that name isn't this backend's.
+func (b *gceBackend) attachable(ctx context.Context, c *cloud.Client, zone, id string) (*cloud.Disk, error) {
+	var foreign error
+	for _, at := range []place.Place{place.Zone(zone), place.RegionOf(zone)} {
+		found, err := c.Disk(ctx, at, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case found == nil || !slices.Contains(found.Zones(), zone):
+			continue
+		}
+		_, err = b.checkOwner(found)
+		if err == nil {
+			return found, nil
+		}
+		foreign = cmp.Or(foreign, err)
+	}
+	return nil, foreign
+}
+
 // isAttached looks for the volume's disk at a node's instance, by the disk's path: replaced labels
 // would hide it from lists. If the instance is unknown, a disk that any instance has may be the
 // node's.
 func (b *gceBackend) isAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
-	has, err := c.AttachedTo(ctx, node, func(on *cloud.Instance) string { return c.DiskPath(on.At.Zone, id) })
+	has, err := c.AttachedTo(ctx, node, func(on *cloud.Instance) []string { return c.DiskPaths(on.At.Zone, id) })
 	if err != nil || has != nil || node.ProviderID != "" {
 		return has != nil, err
 	}
@@ -95,7 +116,7 @@ func (b *gceBackend) isAttached(ctx context.Context, c *cloud.Client, id string,
 		if _, foreign := b.checkOwner(one); foreign != nil {
 			continue
 		}
-		used, err := c.IsUsed(ctx, one.ZoneName(), id)
+		used, err := c.IsUsed(ctx, one.At(), id, one.Zones()...)
 		if used || err != nil {
 			return used, err
 		}
@@ -123,12 +144,12 @@ func (b *gceBackend) detach(ctx context.Context, c *cloud.Client, id string, nod
 // detachFrom detaches the disk from an instance. An operation that attaches a disk shows on the
 // instance only at its end.
 func (b *gceBackend) detachFrom(ctx context.Context, c *cloud.Client, id string, from *cloud.Instance) error {
-	path := c.DiskPath(from.At.Zone, id)
-	from, has, err := c.SettledDisk(ctx, from, path)
+	from, has, err := c.SettledDisk(ctx, from, c.DiskPaths(from.At.Zone, id)...)
 	if err != nil || has == nil {
 		return err
 	}
-	found, err := c.Disk(ctx, from.At.Zone, id)
+	path := cloud.PathOf(has.Source)
+	found, err := c.Disk(ctx, place.OfPath(path), id)
 	switch {
 	case err != nil:
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
+	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 )
 
 // Expand makes the volume's disk larger; its node grows the file system.
@@ -27,19 +28,19 @@ func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, cap
 		return backend.Expansion{}, c.NoDisk(id)
 	case found.Status == cloud.DiskDeleting:
 		return backend.Expansion{}, backend.Conflict.Errorf("disk %s is being deleted: it doesn't grow", found.Path())
-	case found.SizeGb >= cloud.InGib(capacity):
+	case found.SizeGb >= size.InGib(capacity):
 		return grown(found), nil
 	}
 	if err := c.Resize(ctx, found, capacity); err != nil {
 		return backend.Expansion{}, err
 	}
-	now, err := c.Disk(ctx, found.ZoneName(), id)
+	now, err := c.Disk(ctx, found.At(), id)
 	switch {
 	case err != nil:
 		return backend.Expansion{}, err
 	case now == nil || now.Id != found.Id:
 		return backend.Expansion{}, c.NoDisk(id)
-	case now.SizeGb < cloud.InGib(capacity):
+	case now.SizeGb < size.InGib(capacity):
 		return backend.Expansion{}, backend.InProgress.Errorf("waiting for disk %s to have %s", found.Path(), capacity.String())
 	}
 	return grown(now), nil
@@ -70,7 +71,7 @@ func (b *gceBackend) readDisk(ctx context.Context, c *cloud.Client, id string) (
 	found, err := b.ownDisk(ctx, c, id)
 	if err == nil && found != nil {
 		listed := found.Id
-		found, err = c.Disk(ctx, found.ZoneName(), id)
+		found, err = c.Disk(ctx, found.At(), id)
 		if found != nil && found.Id != listed {
 			found = nil
 		}

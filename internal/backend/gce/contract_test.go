@@ -19,6 +19,11 @@ func TestTheContractIsKept(t *testing.T) {
 			w.inProgressAtOnce()
 			return w
 		},
+		"where disks are replicated": func(t *testing.T) *world {
+			w := newWorld(t)
+			w.replicated = true
+			return w
+		},
 		"where lists have many pages": func(t *testing.T) *world {
 			w := newWorld(t)
 			w.kind.clients.Limits.Page = 1

@@ -38,31 +38,45 @@ func from(nth int, becomes fate) (plan func(*http.Request) fate, count func() in
 // TestACallInterruptedAnywhereIsResumed cuts a call off before its first request, after
 // it, before its second, and so on, until it is through. Another manager makes it good.
 func TestACallInterruptedAnywhereIsResumed(t *testing.T) {
-	for name, each := range calls {
-		for when, becomes := range map[string]fate{"before": dropped, "after": unanswered} {
-			t.Run(name+" "+when, func(t *testing.T) {
-				through := false
-				for nth := 1; !through; nth++ {
-					w := newWorld(t)
-					each.prepare(w, w.open())
-					before := w.begun(name)
-					plan, count := from(nth, becomes)
-					w.plans(plan)
-					err := each.call(w, w.open())
-					through = err == nil && count() < nth
-					w.plans(nil)
-					fresh := w.openAs(w.newKind(thisCluster), "cloud")
-					w.must(w.untilFinal(func() error { return each.call(w, fresh) }))
-					if begun := w.begun(name) - before; begun != 1 {
-						t.Errorf("cut off at request %d: there were %d operations", nth, begun)
-					}
-					w.checkOutcome(fmt.Sprintf("%s, cut off at request %d", name, nth), name)
-					if nth > 30 {
-						t.Fatal("it takes more requests than it should")
-					}
-				}
-			})
+	inEachPlace(t, func(t *testing.T, replicated bool) {
+		for name, each := range calls {
+			interruptAnywhere(t, name, each, replicated)
 		}
+	})
+}
+
+// inEachPlace runs a test with disks of zones, and with replicated ones.
+func inEachPlace(t *testing.T, test func(t *testing.T, replicated bool)) {
+	for name, replicated := range map[string]bool{"in a zone": false, "replicated": true} {
+		t.Run(name, func(t *testing.T) { test(t, replicated) })
+	}
+}
+
+func interruptAnywhere(t *testing.T, name string, each interruptible, replicated bool) {
+	for when, becomes := range map[string]fate{"before": dropped, "after": unanswered} {
+		t.Run(name+" "+when, func(t *testing.T) {
+			through := false
+			for nth := 1; !through; nth++ {
+				w := newWorld(t)
+				w.replicated = replicated
+				each.prepare(w, w.open())
+				before := w.begun(name)
+				plan, count := from(nth, becomes)
+				w.plans(plan)
+				err := each.call(w, w.open())
+				through = err == nil && count() < nth
+				w.plans(nil)
+				fresh := w.openAs(w.newKind(thisCluster), "cloud")
+				w.must(w.untilFinal(func() error { return each.call(w, fresh) }))
+				if begun := w.begun(name) - before; begun != 1 {
+					t.Errorf("cut off at request %d: there were %d operations", nth, begun)
+				}
+				w.checkOutcome(fmt.Sprintf("%s, cut off at request %d", name, nth), name)
+				if nth > 30 {
+					t.Fatal("it takes more requests than it should")
+				}
+			}
+		})
 	}
 }
 
@@ -93,12 +107,17 @@ func (w *world) checkOutcome(when, name string) {
 // TestAProvisionInterruptedAnywhereIsUndone does what the reconcilers do: it repeats the
 // call until its outcome is known, and removes what there is then.
 func TestAProvisionInterruptedAnywhereIsUndone(t *testing.T) {
+	inEachPlace(t, undoAnywhere)
+}
+
+func undoAnywhere(t *testing.T, replicated bool) {
 	each := calls["Provision"]
 	for when, becomes := range map[string]fate{"before": dropped, "after": unanswered} {
 		t.Run(when, func(t *testing.T) {
 			through := false
 			for nth := 1; !through; nth++ {
 				w := newWorld(t)
+				w.replicated = replicated
 				plan, count := from(nth, becomes)
 				w.plans(plan)
 				err := each.call(w, w.open())

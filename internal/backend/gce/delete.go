@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
-// Delete removes the volume's disk, in whatever zone it is.
+// Delete removes the volume's disk, in whatever place it is.
 func (b *gceBackend) Delete(ctx context.Context, id string) error {
 	_, err := inCloud(ctx, b, "deleting volume "+id, func(c *cloud.Client) (any, error) { return nil, b.delete(ctx, c, id) })
 	return err
@@ -25,7 +25,7 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 	}
 	if len(found) == 0 {
 		// A disk that was being inserted during the first read may be there now.
-		if err := c.CheckNoInsert(ctx, id, c.Zones...); err != nil {
+		if err := c.CheckNoInsert(ctx, id, c.Places()...); err != nil {
 			return err
 		}
 		if found, err = c.DisksNamed(ctx, id); len(found) == 0 || err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/digest"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
 // existingID is the path of a zone's disk.
@@ -45,7 +47,7 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 // existingDisk finds a disk that can be attached, and that isn't Stowage's: Stowage's disks have
 // volumes of their own, which record their users.
 func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, ref cloud.InstanceRef) (*cloud.Disk, error) {
-	found, err := c.Disk(ctx, ref.Zone, ref.Name)
+	found, err := c.Disk(ctx, place.Zone(ref.Zone), ref.Name)
 	switch {
 	case err != nil:
 		return nil, err
@@ -84,7 +86,7 @@ func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id str
 }
 
 func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, ref cloud.InstanceRef, from *cloud.Instance) error {
-	path := c.DiskPath(ref.Zone, ref.Name)
+	path := c.DiskPath(place.Zone(ref.Zone), ref.Name)
 	from, has, err := c.SettledDisk(ctx, from, path)
 	if err != nil || has == nil {
 		return err
@@ -92,7 +94,7 @@ func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, re
 	if has.DeviceName != deviceOfExisting(path) || has.Boot || has.AutoDelete {
 		return nil // attached by another program
 	}
-	found, err := c.Disk(ctx, ref.Zone, ref.Name)
+	found, err := c.Disk(ctx, place.Zone(ref.Zone), ref.Name)
 	switch {
 	case err != nil:
 		return err
@@ -108,12 +110,12 @@ func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud.Client, id
 	if err != nil {
 		return false, err
 	}
-	find := func(*cloud.Instance) string { return c.DiskPath(ref.Zone, ref.Name) }
+	find := func(*cloud.Instance) []string { return []string{c.DiskPath(place.Zone(ref.Zone), ref.Name)} }
 	has, err := c.AttachedTo(ctx, node, find)
 	if err != nil || node.ProviderID != "" || has != nil {
 		return has != nil && has.DeviceName == deviceOfExisting(id), err
 	}
-	return c.IsUsed(ctx, ref.Zone, ref.Name)
+	return c.IsUsed(ctx, place.Zone(ref.Zone), ref.Name, ref.Zone)
 }
 
 // diskRefOf reads the path of a disk, which must be in the backend's project.
@@ -130,4 +132,4 @@ func (b *gceBackend) diskRefOf(id string) (cloud.InstanceRef, error) {
 
 // deviceOfExisting is the device name, and so the serial, of an attached disk that Stowage didn't
 // make. It proves to the node which disk it has, and to Detach that Stowage attached it.
-func deviceOfExisting(path string) string { return "stowage-" + cloud.HexDigest("existing", path)[:24] }
+func deviceOfExisting(path string) string { return "stowage-" + digest.Hex("existing", path)[:24] }

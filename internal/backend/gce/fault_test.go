@@ -14,16 +14,20 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
-// calls are those of a backend that change something, each with the method that does it,
-// on a world where it is possible.
-var calls = map[string]struct {
+// interruptible is a call that changes something, and what there is before it.
+type interruptible struct {
 	method  string
 	prepare func(*world, *gceBackend)
 	call    func(*world, *gceBackend) error
-}{
+}
+
+// calls are those of a backend that change something, each with the method that does it,
+// on a world where it is possible.
+var calls = map[string]interruptible{
 	"Provision": {
 		"disks.insert", func(*world, *gceBackend) {},
 		func(w *world, on *gceBackend) error {
@@ -37,7 +41,7 @@ var calls = map[string]struct {
 		_, err := on.Expand(w.Context(), backend.ExpandRequest{ID: "pvc-1", Capacity: resource.MustParse("20Gi")})
 		return err
 	}},
-	"Modify": {"disks.update", func(w *world, _ *gceBackend) { w.withDisk(w.open(ofType(extreme)), "1") }, func(w *world, on *gceBackend) error {
+	"Modify": {"disks.update", func(w *world, _ *gceBackend) { w.mustProvision(w.open(w.tunable), ofClass("1", nil)) }, func(w *world, on *gceBackend) error {
 		return on.Modify(w.Context(), "pvc-1", iops("4000"))
 	}},
 	"Retain": {"disks.setLabels", withVolume, func(w *world, on *gceBackend) error {
@@ -77,14 +81,21 @@ var operationTypes = map[string]string{
 	"Restore": "insert", "Clone": "insert", "CreateSnapshot": "createSnapshot", "DeleteSnapshot": "delete",
 }
 
+// tunable has disks of a type whose performance can change.
+func (w *world) tunable(spec *stowagev1alpha1.GCEBackend) {
+	spec.DiskType = extreme
+	if w.replicated {
+		spec.DiskType = replicatedHyperdisk
+	}
+}
+
 // begun counts the operations of those calls. Those on snapshots alone are in no zone.
 func (w *world) begun(name string) int {
 	w.Helper()
-	zone := zoneA
 	if name == "DeleteSnapshot" {
-		zone = ""
+		return w.operations("", operationTypes[name])
 	}
-	return w.operations(zone, operationTypes[name])
+	return w.operations(zoneA, operationTypes[name]) + w.operationsIn(place.RegionOf(zoneA), operationTypes[name])
 }
 
 func withVolume(w *world, on *gceBackend) { w.withDisk(on, "1") }
@@ -394,8 +405,8 @@ func TestADiskThatIsBeingMadeIsNotAbsent(t *testing.T) {
 	// Google doesn't show a disk before its operation runs; this cloud does.
 	c, err := w.kind.signIn(t.Context(), on.spec)
 	w.must(err)
-	w.mustBe(c.CheckNoInsert(t.Context(), "pvc-1", c.Zones...), backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
-	w.must(c.CheckNoInsert(t.Context(), "pvc-2", c.Zones...))
+	w.mustBe(c.CheckNoInsert(t.Context(), "pvc-1", c.Places()...), backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
+	w.must(c.CheckNoInsert(t.Context(), "pvc-2", c.Places()...))
 	w.removeFaults()
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-1") }))
 	if w.has("pvc-1") {

@@ -3,17 +3,16 @@ package gce
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 )
 
 // origin is what a new disk begins as a copy of. Its zero value is nothing.
 type origin struct {
 	// snapshot is the path of a snapshot.
 	snapshot string
-	// disk is a disk, of which a copy has the zone and the type.
+	// disk is a disk, of which a copy has a zone and the type.
 	disk *cloud.Disk
 }
 
@@ -26,7 +25,7 @@ func (b *gceBackend) originOf(ctx context.Context, c *cloud.Client, request back
 		return origin{}, nil
 	case source.IsUnknown():
 		// The insert can't be repeated: one that is under way ends first.
-		if err := c.CheckNoInsert(ctx, request.ID, c.Zones...); err != nil {
+		if err := c.CheckNoInsert(ctx, request.ID, c.Places()...); err != nil {
 			return origin{}, err
 		}
 		return origin{}, backend.Invalid.Errorf("it isn't known any more what the disk was to be a copy of, and no copy was begun: create the claim again")
@@ -54,19 +53,6 @@ func errNoOrigin(what string) error {
 	return backend.Invalid.Errorf("%s is gone, and no empty disk is made in place of its copy: create the claim again, with another source", what)
 }
 
-// zoneOfCopy checks that the zone of a disk is one for its copy, too.
-func (b *gceBackend) zoneOfCopy(from *cloud.Disk, request backend.Request) (string, error) {
-	zone := from.ZoneName()
-	switch {
-	case request.Node != nil && request.Node.Labels[corev1.LabelTopologyZone] != zone:
-		return "", backend.WrongNode.Errorf("disk %s, which is to be copied, is in zone %s, and so is its copy; node %s isn't there", from.Path(), zone, request.Node.Name)
-	case !backend.Allows(request.Topologies, nodeIn(zone)):
-		return "", backend.Invalid.Errorf("disk %s, which is to be copied, is in zone %s, which isn't within the allowedTopologies of the claim's StorageClass: "+
-			"use another class", from.Path(), zone)
-	}
-	return zone, nil
-}
-
 // whyNotCopied explains why the cloud refused to make a copy. It is asked after the call: an earlier one
 // may have made the copy while its source was there.
 func (b *gceBackend) whyNotCopied(ctx context.Context, c *cloud.Client, request backend.Request, refusal error) error {
@@ -83,7 +69,7 @@ func (b *gceBackend) whyNotCopied(ctx context.Context, c *cloud.Client, request 
 		return err
 	case found == nil:
 		return errNoOrigin("snapshot " + request.Source.Snapshot)
-	case found.DiskSizeGb > cloud.InGib(request.Capacity):
+	case found.DiskSizeGb > size.InGib(request.Capacity):
 		return backend.Invalid.Errorf("snapshot %s is of a disk with %dGi: ask for at least as much", request.Source.Snapshot, found.DiskSizeGb)
 	}
 	return refusal

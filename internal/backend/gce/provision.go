@@ -17,6 +17,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/size"
+	"github.com/stowage-dev/stowage/internal/backend/gce/zones"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -27,7 +30,7 @@ func (b *gceBackend) Provision(ctx context.Context, request backend.Request) (*b
 	})
 }
 
-// provision looks for the disk first, in all zones: a disk of an earlier call stays in its zone,
+// provision looks for the disk first, in all zones: a disk of an earlier call stays where it is,
 // whatever zones the backend has now.
 func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	if err := checkRequest(request); err != nil {
@@ -61,7 +64,7 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	if err != nil {
 		return nil, err
 	}
-	zone, err := b.zoneFor(request, from)
+	zone, err := b.zones().For(request, from.disk)
 	if errors.Is(err, backend.WrongNode) {
 		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
 	}
@@ -72,25 +75,29 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	if err != nil {
 		return nil, err
 	}
-	err = c.InsertDisk(ctx, zone, disk)
+	at := place.Zone(zone)
+	if len(disk.ReplicaZones) > 0 {
+		at = place.RegionOf(zone)
+	}
+	err = c.InsertDisk(ctx, at, disk)
 	switch reason := cloud.ReasonOf(err); {
 	case reason == cloud.Exists:
 		return nil, backend.InProgress.Errorf("disk %s exists by now: it is read again", request.ID)
 	case request.Source != nil && (reason == cloud.NotFound || reason == cloud.Invalid):
 		return nil, b.whyNotCopied(ctx, c, request, err)
 	case reason == cloud.NotFound:
-		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones, gce.diskType or the type of the StorageClass: %w", zone, cloud.NameOf(disk.Type), err)
+		return nil, backend.Invalid.Errorf("there is no %s, or no type %s in it: correct gce.zones, gce.diskType or the type of the StorageClass: %w", at, cloud.NameOf(disk.Type), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.Disk(ctx, zone, request.ID)
+	made, err := c.Disk(ctx, at, request.ID)
 	switch {
 	case err != nil:
 		return nil, err
 	case made == nil:
 		// A pod may have written it already: never an empty disk instead.
-		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and was deleted since, not by Stowage: create the claim again", request.ID, zone)
+		return nil, backend.Invalid.Errorf("disk %s was made in %s and was deleted since, not by Stowage: create the claim again", request.ID, at)
 	}
 	return b.resume(made, request)
 }
@@ -101,7 +108,11 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	if err != nil {
 		return nil, err
 	}
-	can, err := c.DiskType(ctx, zone, class.Type)
+	at, replicas, err := b.placeOf(class, zone, from, request)
+	if err != nil {
+		return nil, err
+	}
+	can, err := c.DiskType(ctx, at, class.Type)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +127,7 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	wanted := &compute.Disk{
 		Name: request.ID, Description: string(description), Labels: b.labelled(class.Labels),
 		SizeGb: sizeGb, SourceSnapshot: from.snapshot, ProvisionedIops: class.IOPS, ProvisionedThroughput: class.Throughput,
-		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, class.Type),
+		Type: at.Path(c.Project) + "/diskTypes/" + class.Type, ReplicaZones: replicas,
 	}
 	diskclass.SetKey(wanted, class.Key)
 	if from.disk != nil {
@@ -124,6 +135,20 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, 
 	}
 	return wanted, nil
 }
+
+// placeOf is where a new disk is made: in a zone or, with its replicas, in that zone's region.
+func (b *gceBackend) placeOf(class diskclass.Class, zone string, from origin, request backend.Request) (at place.Place, replicas []string, err error) {
+	if !class.Replicated {
+		return place.Zone(zone), nil, nil
+	}
+	pair, err := b.zones().Pair(request, zone, from.disk)
+	for _, one := range pair {
+		replicas = append(replicas, place.Zone(one).Path(b.spec.Project))
+	}
+	return place.RegionOf(zone), replicas, err
+}
+
+func (b *gceBackend) zones() zones.Zones { return zones.Zones{Backend: b.name, Names: b.spec.Zones} }
 
 // classOf is what a new disk is to have. The claim's VolumeAttributesClass comes before its StorageClass, and that before the
 // backend's spec. A copy has the type and the key of its source.
@@ -167,12 +192,12 @@ func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backen
 		return nil, backend.Unavailable.Errorf("making disk %s failed: delete the claim, which deletes what there is of it", found.Path())
 	case found.Status != cloud.DiskReady:
 		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
-	case found.SizeGb < cloud.InGib(request.Capacity):
+	case found.SizeGb < size.InGib(request.Capacity):
 		capacity := found.Capacity()
 		return nil, backend.Conflict.Errorf("disk %s has %s, less than the %s asked for: it is not what was made for this claim", found.Path(), capacity.String(), request.Capacity.String())
 	}
-	if request.Node != nil && request.Node.Labels[corev1.LabelTopologyZone] != found.ZoneName() {
-		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", found.Path(), found.ZoneName(), request.Node.Name)
+	if request.Node != nil && !slices.Contains(found.Zones(), request.Node.Labels[corev1.LabelTopologyZone]) {
+		return nil, backend.WrongNode.Errorf("disk %s was made in %s, and node %s isn't there", found.Path(), found.In(), request.Node.Name)
 	}
 	if err := checkOrigin(found, request.Source); err != nil {
 		return nil, err
@@ -186,7 +211,7 @@ func (b *gceBackend) volume(found *cloud.Disk, request backend.Request) *backend
 		Handle:       found.Name,
 		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.Path()},
 		Capacity:     found.Capacity(),
-		NodeAffinity: backend.AffinityToLabel(corev1.LabelTopologyZone, found.ZoneName()),
+		NodeAffinity: backend.AffinityToLabel(corev1.LabelTopologyZone, found.Zones()...),
 	}
 	if request.VolumeMode != corev1.PersistentVolumeBlock {
 		// The node formats a disk that is empty.

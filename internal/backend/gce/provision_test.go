@@ -138,12 +138,12 @@ func TestDisksWithoutANodeSpreadOverTheZones(t *testing.T) {
 	count := map[string]int{}
 	for i := range 300 {
 		request := backendtest.Request(fmt.Sprint(i))
-		zone, err := on.zoneFor(request, origin{})
+		zone, err := on.zones().For(request, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		count[zone]++
-		left, err := (&gceBackend{spec: fewer}).zoneFor(request, origin{})
+		left, err := (&gceBackend{spec: fewer}).zones().For(request, nil)
 		if err != nil || zone != zoneB && left != zone {
 			t.Errorf("volume %d goes from zone %s to %s because another was taken away: %v", i, zone, left, err)
 		}
@@ -172,7 +172,7 @@ func TestAClassDecidesOnTheZones(t *testing.T) {
 			request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: test.key, Values: test.values},
 			}}}
-			zone, err := w.open().zoneFor(request, origin{})
+			zone, err := w.open().zones().For(request, nil)
 			if test.wanted == "" {
 				w.mustBe(err, backend.Invalid, "allowedTopologies", "topology.kubernetes.io/zone")
 			} else if err != nil || !slices.Contains([]string{test.wanted, zoneB}, zone) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
+	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotclass"
 	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotrecord"
 )
@@ -127,7 +128,7 @@ func describedSnapshot(found *compute.Snapshot, path string) (*backend.Snapshot,
 	}
 	return &backend.Snapshot{
 		Handle: path, Created: created, Ready: found.Status == cloud.SnapshotReady,
-		RestoreSize: cloud.CapacityOf(found.DiskSizeGb),
+		RestoreSize: size.Of(found.DiskSizeGb),
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/operations"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
@@ -27,6 +29,7 @@ const (
 	otherCluster = types.UID("6f0c2f2e-bbbb-4c5e-9d1e-0123456789ab")
 
 	project = "demo"
+	region  = "europe-west3"
 	zoneA   = "europe-west3-a"
 	zoneB   = "europe-west3-b"
 	zoneC   = "europe-west3-c"
@@ -48,6 +51,8 @@ type world struct {
 	keys    *keyring
 	kind    *Kind
 	spec    stowagev1alpha1.GCEBackend
+	// replicated has all disks replicated, as a class can.
+	replicated bool
 
 	mu   sync.RWMutex
 	mock *gcemock.Server
@@ -184,6 +189,7 @@ func (w *world) openAs(kind *Kind, name string, change ...func(*stowagev1alpha1.
 	if !isGCE {
 		w.Fatalf("opening made a %T", opened)
 	}
+	made.spec.disks.Replicated = w.replicated
 	return made
 }
 
@@ -214,19 +220,17 @@ func (w *world) removeFaults() {
 	}
 }
 
-// disksOf are the disks of a name, in all zones.
+// disksOf are the disks of a name, in all zones and in their region.
 func (w *world) disksOf(id string) (found []*compute.Disk) {
 	w.Helper()
+	all, err := w.compute.RegionDisks.List(project, region).Do()
+	w.must(err)
 	for _, zone := range w.options.Zones {
 		list, err := w.compute.Disks.List(project, zone).Do()
 		w.must(err)
-		for _, one := range list.Items {
-			if one.Name == id {
-				found = append(found, one)
-			}
-		}
+		all.Items = append(all.Items, list.Items...)
 	}
-	return found
+	return slices.DeleteFunc(all.Items, func(one *compute.Disk) bool { return one.Name != id })
 }
 
 func (w *world) has(id string) bool { return len(w.disksOf(id)) > 0 }
@@ -262,8 +266,13 @@ func (w *world) ended(zone string, operation *compute.Operation, err error) {
 // operations counts those of a type that were begun in a zone, or in none.
 func (w *world) operations(zone, operationType string) int {
 	w.Helper()
+	return w.operationsIn(place.Zone(zone), operationType)
+}
+
+func (w *world) operationsIn(at place.Place, operationType string) int {
+	w.Helper()
 	count := 0
-	w.must(operations.Scope{Compute: w.compute, Project: project, Zone: zone}.List(w.Context(), "", func(page *compute.OperationList) error {
+	w.must(operations.Scope{Compute: w.compute, Project: project, Place: at}.List(w.Context(), "", func(page *compute.OperationList) error {
 		for _, one := range page.Items {
 			if one.OperationType == operationType {
 				count++

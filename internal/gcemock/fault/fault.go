@@ -114,10 +114,26 @@ type Set struct {
 	last  int
 	armed []*Armed
 	delay Latency
+	// down are the zones that are down.
+	down map[string]bool
 }
 
 // NewSet makes a set without faults and latency.
-func NewSet() *Set { return &Set{} }
+func NewSet() *Set { return &Set{down: map[string]bool{}} }
+
+// SetDown takes a zone down, or up again.
+func (f *Set) SetDown(zone string, down bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.down[zone] = down
+}
+
+// IsDown reports whether a zone is down.
+func (f *Set) IsDown(zone string) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.down[zone]
+}
 
 // Add arms a fault, which was checked.
 func (f *Set) Add(requested Fault) Armed {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/gcemock/engine"
+	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/gcemock/state"
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
@@ -40,6 +41,7 @@ func attachJob(r *wire.Request, instance string, requested *compute.AttachedDisk
 	row := state.Attachment{
 		Instance: instance, Disk: wire.Reference(requested.Source, r.Project), DeviceName: requested.DeviceName,
 		Mode: cmp.Or(requested.Mode, state.ReadWrite), Boot: requested.Boot, AutoDelete: requested.AutoDelete,
+		Forced: isForced(r, requested),
 	}
 	switch {
 	case row.Disk == "":
@@ -56,11 +58,8 @@ func attachJob(r *wire.Request, instance string, requested *compute.AttachedDisk
 
 // refuseAttachment refuses attachments that this server does not serve, or Google.
 func refuseAttachment(r *wire.Request, requested *compute.AttachedDisk) error {
-	isForced := r.URL.Query().Get("forceAttach") == "true" || requested.ForceAttach
 	switch {
-	case isForced && wire.Segment(wire.Reference(requested.Source, r.Project), "regions") != "":
-		return wire.NotServed("forceAttach")
-	case isForced:
+	case isForced(r, requested) && wire.Segment(wire.Reference(requested.Source, r.Project), "regions") == "":
 		return wire.Invalid("forceAttach", "true", "Only regional disks can be attached by force.")
 	case requested.DiskEncryptionKey != nil:
 		return wire.NotServed("field diskEncryptionKey of attached disks")
@@ -72,6 +71,10 @@ func refuseAttachment(r *wire.Request, requested *compute.AttachedDisk) error {
 		return wire.NotServed("interface " + requested.Interface)
 	}
 	return nil
+}
+
+func isForced(r *wire.Request, requested *compute.AttachedDisk) bool {
+	return r.URL.Query().Get("forceAttach") == "true" || requested.ForceAttach
 }
 
 func (j *attachDisk) Locks() []string { return []string{j.Instance, j.Asked.Disk} }
@@ -118,7 +121,7 @@ func checkAttachable(s *engine.Engine, requested state.Attachment, operation str
 	if err := checkReplicaZone(disk, instance); err != nil {
 		return err
 	}
-	if err := checkSharing(s, disk, requested, operation); err != nil {
+	if err := checkSharing(s, disk, requested, operation); err != nil && !requested.Forced {
 		return err
 	}
 	if other, taken := s.Attachments.Get(requested.Path()); taken && (operation == "" || other.Taken != operation) {
@@ -182,7 +185,16 @@ func freeIndex(s *engine.Engine, path, instance string) int64 {
 func (j *attachDisk) Work(ctx context.Context, s *engine.Engine) error {
 	s.Lock()
 	device, powered := s.Device(j.Asked), s.IsPowered(j.Instance)
+	var taken []hotplug.Device
+	for _, other := range j.others(s) {
+		taken = append(taken, s.Device(other))
+	}
 	s.Unlock()
+	for _, other := range taken {
+		if err := s.Options.Attacher.Detach(ctx, other); err != nil {
+			return err
+		}
+	}
 	if !powered {
 		return nil
 	}
@@ -192,12 +204,25 @@ func (j *attachDisk) Work(ctx context.Context, s *engine.Engine) error {
 	return nil
 }
 
-func (j *attachDisk) Finish(s *engine.Engine) { finishAttachment(s, j.Asked.Path()) }
+func (j *attachDisk) Finish(s *engine.Engine) {
+	for _, other := range j.others(s) {
+		dropAttachment(s, other.Path())
+	}
+	finishAttachment(s, j.Asked.Path())
+}
+
+// others are the attachments from which the disk is taken.
+func (j *attachDisk) others(s *engine.Engine) []state.Attachment {
+	if !j.Asked.Forced {
+		return nil
+	}
+	return slices.DeleteFunc(s.AttachmentsOf(j.Asked.Disk), func(other state.Attachment) bool { return other.Path() == j.Asked.Path() })
+}
 
 // finishAttachment makes an attachment one that clients see.
 func finishAttachment(s *engine.Engine, path string) {
 	row, _ := s.Attachments.Get(path)
-	row.Taken = ""
+	row.Taken, row.Forced = "", false
 	s.Attachments.Put(path, row)
 	disk, _ := s.Disks.Get(row.Disk)
 	disk.LastAttachTimestamp = s.Timestamp()

@@ -20,6 +20,8 @@ type Attachment struct {
 	// Mode is READ_WRITE or READ_ONLY.
 	Mode             string
 	Boot, AutoDelete bool
+	// Forced attachments under way take the disk from the instances that have it.
+	Forced bool `json:",omitempty"`
 	// Index is its place among the instance's disks.
 	Index int64
 	// Taken is the operation that attaches it and isn't done: the disk is reserved for it,

@@ -107,6 +107,11 @@ func InUse(disk, instance string) error {
 	}
 }
 
+// ZoneDown refuses a change in a zone that is down.
+func ZoneDown(zone string) error {
+	return &Error{Status: http.StatusServiceUnavailable, Reason: "backendError", Message: fmt.Sprintf("The zone '%s' is down", zone)}
+}
+
 // NotReady refuses a call about a resource that another operation makes or deletes.
 func NotReady(path string) error {
 	return &Error{Status: http.StatusBadRequest, Reason: reasonNotReady, Message: fmt.Sprintf("The resource '%s' is not ready", path)}

@@ -7,10 +7,15 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
 // AttachOptions are the device name and the mode of an attached disk.
-type AttachOptions struct{ Device, Mode string }
+type AttachOptions struct {
+	Device, Mode string
+	// takes has the storage take a replicated disk from instances in zones that are down.
+	takes bool
+}
 
 // EnsureAttached attaches a disk to a node's instance, unless it is attached with these options.
 func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.NodeIdentity, at InstanceRef, as AttachOptions) error {
@@ -20,6 +25,9 @@ func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.N
 		return err
 	case on == nil:
 		return backend.WrongNode.Errorf("node %s has no instance: there is no %s", node.Name, at.ProviderID())
+	}
+	if as.takes, err = c.mayTake(ctx, found, on); err != nil {
+		return err
 	}
 	isAttached, err := c.checkAttached(ctx, found, on, as)
 	if err == nil && !isAttached {
@@ -63,7 +71,7 @@ func checkFree(found *Disk, on *Instance, as AttachOptions) error {
 		if PathOf(user) == PathOf(on.SelfLink) {
 			return backend.NotReady.Errorf("disk %s was attached to instance %s, and was detached during this call: it is attached again", found.Path(), on.At.Name)
 		}
-		if as.Mode == ReadWrite {
+		if as.Mode == ReadWrite && !as.takes {
 			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.Path(), NameOf(user))
 		}
 	}
@@ -77,10 +85,14 @@ func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as A
 	}
 	err := c.do(ctx, change{
 		doing: fmt.Sprintf("attaching disk %s to instance %s", found.Path(), on.At.Name),
-		zone:  on.At.Zone,
-		basis: append([]string{"attach", as.Mode}, attachBasis(found, on)...),
+		at:    place.Zone(on.At.Zone),
+		basis: append([]string{"attach", as.Mode, fmt.Sprint(as.takes)}, attachBasis(found, on)...),
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Instances.AttachDisk(on.At.Project, on.At.Zone, on.At.Name, disk).RequestId(requestID).Context(ctx).Do()
+			call := c.compute.Instances.AttachDisk(on.At.Project, on.At.Zone, on.At.Name, disk)
+			if as.takes {
+				call = call.ForceAttach(true)
+			}
+			return call.RequestId(requestID).Context(ctx).Do()
 		},
 		isSeen: func(ctx context.Context) (bool, error) {
 			now, err := c.instance(ctx, on.At)
@@ -110,7 +122,7 @@ func (c *Client) explainAbsence(ctx context.Context, found *Disk, on *Instance, 
 	case now == nil:
 		return backend.WrongNode.Errorf("there is no instance %s any more: %w", on.At.ProviderID(), refused)
 	}
-	still, err := c.Disk(ctx, on.At.Zone, found.Name)
+	still, err := c.Disk(ctx, found.At(), found.Name)
 	switch {
 	case err != nil:
 		return err

@@ -6,11 +6,12 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
 // AttachedTo returns the disk as it is attached to an instance that a node may be. It is nil where
 // the disk isn't attached and no attach is in progress.
-func (c *Client) AttachedTo(ctx context.Context, node backend.NodeIdentity, path func(*Instance) string) (*compute.AttachedDisk, error) {
+func (c *Client) AttachedTo(ctx context.Context, node backend.NodeIdentity, paths func(*Instance) []string) (*compute.AttachedDisk, error) {
 	candidates, err := c.InstancesOf(ctx, node)
 	if err != nil {
 		return nil, err
@@ -19,7 +20,7 @@ func (c *Client) AttachedTo(ctx context.Context, node backend.NodeIdentity, path
 		if on.At.Project != c.Project {
 			continue // a disk is attached within its project
 		}
-		if has, err := c.diskOn(ctx, on, path(on)); has != nil || err != nil {
+		if has, err := c.diskOn(ctx, on, paths(on)); has != nil || err != nil {
 			return has, err
 		}
 	}
@@ -28,12 +29,12 @@ func (c *Client) AttachedTo(ctx context.Context, node backend.NodeIdentity, path
 
 // diskOn returns a disk as it is attached to an instance. It reads the instance again after the
 // operations: an operation that ended during the first read shows in neither.
-func (c *Client) diskOn(ctx context.Context, on *Instance, path string) (*compute.AttachedDisk, error) {
+func (c *Client) diskOn(ctx context.Context, on *Instance, paths []string) (*compute.AttachedDisk, error) {
 	under := "attachDisk"
-	if on.attachedDisk(path) != nil {
+	if on.attachedDisk(paths...) != nil {
 		under = "detachDisk"
 	}
-	operations, err := c.running(ctx, on.At.Zone, under)
+	operations, err := c.running(ctx, place.Zone(on.At.Zone), under)
 	if err != nil {
 		return nil, err
 	}
@@ -46,18 +47,20 @@ func (c *Client) diskOn(ctx context.Context, on *Instance, path string) (*comput
 	if now == nil || err != nil {
 		return nil, err
 	}
-	return now.attachedDisk(path), nil
+	return now.attachedDisk(paths...), nil
 }
 
-// IsUsed reports whether any instance has a disk. An attach of any disk in the zone is InProgress.
-func (c *Client) IsUsed(ctx context.Context, zone, name string) (bool, error) {
-	operations, err := c.running(ctx, zone, "attachDisk")
-	switch {
-	case err != nil:
-		return false, err
-	case len(operations) > 0:
-		return false, backend.InProgress.Errorf("disks are being attached in zone %s (operation %s)", zone, operations[0].Name)
+// IsUsed reports whether any instance has a disk. An attach of any disk in its zones is InProgress.
+func (c *Client) IsUsed(ctx context.Context, at place.Place, name string, zones ...string) (bool, error) {
+	for _, zone := range zones {
+		operations, err := c.running(ctx, place.Zone(zone), "attachDisk")
+		switch {
+		case err != nil:
+			return false, err
+		case len(operations) > 0:
+			return false, backend.InProgress.Errorf("disks are being attached in zone %s (operation %s)", zone, operations[0].Name)
+		}
 	}
-	found, err := c.Disk(ctx, zone, name)
+	found, err := c.Disk(ctx, at, name)
 	return found != nil && len(found.Users) > 0, err
 }

@@ -10,37 +10,37 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
-// InsertDisk makes a disk in a zone. A second call for the same disk joins the first operation.
-func (c *Client) InsertDisk(ctx context.Context, zone string, disk *compute.Disk) error {
+// InsertDisk makes a disk in a place. A second call for the same disk joins the first operation.
+func (c *Client) InsertDisk(ctx context.Context, at place.Place, disk *compute.Disk) error {
 	text, err := json.Marshal(disk)
 	if err != nil {
 		return fmt.Errorf("describing disk %s: %w", disk.Name, err)
 	}
 	return c.do(ctx, change{
-		doing: fmt.Sprintf("making disk %s in zone %s", disk.Name, zone),
-		zone:  zone,
-		basis: []string{"insert", c.DiskPath(zone, disk.Name), string(text)},
+		doing: fmt.Sprintf("making disk %s in %s", disk.Name, at),
+		at:    at,
+		basis: []string{"insert", c.DiskPath(at, disk.Name), string(text)},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.Insert(c.Project, zone, disk).RequestId(requestID).Context(ctx).Do()
+			return c.disksIn(at).Insert(ctx, disk, requestID)
 		},
 	})
 }
 
 // SetLabel adds a label to a disk. The basis has no label in it: only one is ever set.
 func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) error {
-	// The fingerprint protects labels that another client adds.
-	request := &compute.ZoneSetLabelsRequest{Labels: labelled(found.Labels, key, value), LabelFingerprint: found.LabelFingerprint}
 	err := c.do(ctx, change{
 		doing: "labelling disk " + found.Path(),
-		zone:  found.ZoneName(),
+		at:    found.At(),
 		basis: []string{"retain", found.Path(), found.incarnation(), found.LabelFingerprint},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.SetLabels(c.Project, found.ZoneName(), found.Name, request).RequestId(requestID).Context(ctx).Do()
+			// The fingerprint protects labels that another client adds.
+			return c.disksIn(found.At()).SetLabels(ctx, found.Disk, labelled(found.Labels, key, value), requestID)
 		},
 		isSeen: func(ctx context.Context) (bool, error) {
-			now, err := c.Disk(ctx, found.ZoneName(), found.Name)
+			now, err := c.Disk(ctx, found.At(), found.Name)
 			return now != nil && now.Labels[key] != "", err
 		},
 	})
@@ -66,7 +66,7 @@ func ifRelabelled(what string, err error) error {
 // Resize makes a disk the smallest of its type with a capacity. The caller checks that it is
 // smaller.
 func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quantity) error {
-	can, err := c.DiskType(ctx, found.ZoneName(), NameOf(found.Type))
+	can, err := c.DiskType(ctx, found.At(), NameOf(found.Type))
 	if err != nil {
 		return err
 	}
@@ -76,11 +76,10 @@ func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quan
 	}
 	return c.do(ctx, change{
 		doing: fmt.Sprintf("growing disk %s to %dGi", found.Path(), sizeGb),
-		zone:  found.ZoneName(),
+		at:    found.At(),
 		basis: []string{"resize", found.Path(), found.incarnation(), fmt.Sprint(found.SizeGb), fmt.Sprint(sizeGb)},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			request := &compute.DisksResizeRequest{SizeGb: sizeGb}
-			return c.compute.Disks.Resize(c.Project, found.ZoneName(), found.Name, request).RequestId(requestID).Context(ctx).Do()
+			return c.disksIn(found.At()).Resize(ctx, found.Name, sizeGb, requestID)
 		},
 	})
 }
@@ -94,14 +93,14 @@ func (c *Client) Update(ctx context.Context, found *Disk, words string, update f
 	}
 	return c.do(ctx, change{
 		doing: fmt.Sprintf("giving disk %s %s", found.Path(), words),
-		zone:  found.ZoneName(),
+		at:    found.At(),
 		basis: []string{"update", found.Path(), found.incarnation(), fmt.Sprint(found.ProvisionedIops, found.ProvisionedThroughput), words},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.Update(c.Project, found.ZoneName(), found.Name, request).Paths(fields...).RequestId(requestID).Context(ctx).Do()
+			return c.disksIn(found.At()).Update(ctx, request, fields, requestID)
 		},
 		once: true,
 		isSeen: func(ctx context.Context) (bool, error) {
-			now, err := c.Disk(ctx, found.ZoneName(), found.Name)
+			now, err := c.Disk(ctx, found.At(), found.Name)
 			if err != nil {
 				return false, err
 			}

@@ -16,10 +16,10 @@ func (c *Client) DeleteDisk(ctx context.Context, found *Disk) error {
 	}
 	err := c.do(ctx, change{
 		doing: "deleting disk " + found.Path(),
-		zone:  found.ZoneName(),
+		at:    found.At(),
 		basis: []string{"delete", found.Path(), found.incarnation()},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.Delete(c.Project, found.ZoneName(), found.Name).RequestId(requestID).Context(ctx).Do()
+			return c.disksIn(found.At()).Delete(ctx, found.Name, requestID)
 		},
 	})
 	switch ReasonOf(err) {

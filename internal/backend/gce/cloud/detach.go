@@ -7,12 +7,13 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
 // SettledDisk returns a disk as it is attached to an instance, after attaches in progress ended;
 // nil where it isn't attached. It also returns the instance as it was read last.
-func (c *Client) SettledDisk(ctx context.Context, on *Instance, path string) (*Instance, *compute.AttachedDisk, error) {
-	if has := on.attachedDisk(path); has != nil {
+func (c *Client) SettledDisk(ctx context.Context, on *Instance, paths ...string) (*Instance, *compute.AttachedDisk, error) {
+	if has := on.attachedDisk(paths...); has != nil {
 		return on, has, nil
 	}
 	if err := c.awaitOperations(ctx, on, "attachDisk"); err != nil {
@@ -22,7 +23,7 @@ func (c *Client) SettledDisk(ctx context.Context, on *Instance, path string) (*I
 	if on == nil || err != nil {
 		return nil, nil, err
 	}
-	has := on.attachedDisk(path)
+	has := on.attachedDisk(paths...)
 	return on, has, nil
 }
 
@@ -31,7 +32,8 @@ func DiskNotListed(path string, on *Instance) error {
 	return backend.NotReady.Errorf("disk %s is attached to instance %s, and can't be read: it is read again", path, on.At.Name)
 }
 
-// DetachDisk detaches a disk from an instance that has it as a device.
+// DetachDisk detaches a disk from an instance that has it as a device. A replicated disk of an instance whose zone is down
+// counts as detached: EnsureAttached takes it from there.
 func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, device string) error {
 	isGone := func(ctx context.Context) (bool, error) {
 		now, err := c.instance(ctx, from.At)
@@ -39,13 +41,18 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 	}
 	err := c.do(ctx, change{
 		doing: fmt.Sprintf("detaching disk %s from instance %s", found.Path(), from.At.Name),
-		zone:  from.At.Zone,
+		at:    place.Zone(from.At.Zone),
 		basis: append([]string{"detach", device}, attachBasis(found, from)...),
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Instances.DetachDisk(from.At.Project, from.At.Zone, from.At.Name, device).RequestId(requestID).Context(ctx).Do()
 		},
 		isSeen: isGone,
 	})
+	if err != nil && found.At().IsRegion() {
+		if down, unknown := c.IsDown(ctx, from.At.Zone); down || unknown != nil {
+			return unknown
+		}
+	}
 	switch known := ReasonOf(err); known {
 	case NotFound, Invalid:
 		// The instance or the device may have gone since the read.
@@ -63,7 +70,7 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 // which disk they are about. The caller reads the instance after that: an operation that ended
 // during an earlier read shows in neither.
 func (c *Client) awaitOperations(ctx context.Context, on *Instance, operationType string) error {
-	under, err := c.running(ctx, on.At.Zone, operationType)
+	under, err := c.running(ctx, place.Zone(on.At.Zone), operationType)
 	if err != nil {
 		return err
 	}
@@ -71,7 +78,7 @@ func (c *Client) awaitOperations(ctx context.Context, on *Instance, operationTyp
 		if operation.TargetId != on.Id {
 			continue
 		}
-		about := change{doing: operationType + " at instance " + on.At.Name, zone: on.At.Zone}
+		about := change{doing: operationType + " at instance " + on.At.Name, at: place.Zone(on.At.Zone)}
 		if _, err := c.await(ctx, about, operation); err != nil {
 			return err
 		}

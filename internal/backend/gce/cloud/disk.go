@@ -3,14 +3,16 @@ package cloud
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
+	"strings"
 
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 )
 
 // Statuses of disks.
@@ -21,11 +23,8 @@ const (
 )
 
 // diskFields are the fields of listed disks that are read.
-const diskFields googleapi.Field = "id,name,selfLink,zone,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceSnapshot,status,type,users," +
+const diskFields googleapi.Field = "id,name,selfLink,zone,region,replicaZones,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceSnapshot,status,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
-
-// gib is a GB, as Google uses the word, in bytes.
-const gib = 1 << 30
 
 // Disk is a disk as the API described it.
 type Disk struct{ *compute.Disk }
@@ -33,33 +32,45 @@ type Disk struct{ *compute.Disk }
 // Path is how the disk is named in calls.
 func (d *Disk) Path() string { return PathOf(d.SelfLink) }
 
-// ZoneName is the zone that the disk is in.
-func (d *Disk) ZoneName() string { return NameOf(d.Zone) }
+// At is where the disk is.
+func (d *Disk) At() place.Place { return place.Of(d.Disk) }
+
+// Zones are those whose instances can have the disk.
+func (d *Disk) Zones() []string { return place.ZonesOf(d.Disk) }
+
+// In is for people: the zones that the disk is in.
+func (d *Disk) In() string { return "zone " + strings.Join(d.Zones(), " and ") }
 
 // Capacity of the disk, in bytes.
 func (d *Disk) Capacity() resource.Quantity {
-	return CapacityOf(d.SizeGb)
-}
-
-// CapacityOf is a number of GB, as Google uses the word, in bytes. What is beyond int64 is the most that
-// can be counted.
-func CapacityOf(gb int64) resource.Quantity {
-	return *resource.NewQuantity(min(gb, math.MaxInt64/gib)*gib, resource.BinarySI)
+	return size.Of(d.SizeGb)
 }
 
 // incarnation identifies a disk among all that had or will have its name.
 func (d *Disk) incarnation() string { return fmt.Sprint(d.Id) }
 
 // DiskPath is how a disk is named in calls.
-func (c *Client) DiskPath(zone, id string) string {
-	return fmt.Sprintf("projects/%s/zones/%s/disks/%s", c.Project, zone, id)
+func (c *Client) DiskPath(at place.Place, id string) string {
+	return at.Path(c.Project) + "/disks/" + id
 }
 
-// Disk reads the disk of a name in a zone: nil where there is none.
-func (c *Client) Disk(ctx context.Context, zone, id string) (*Disk, error) {
+// DiskPaths are how a disk is named that an instance in a zone may have: it is in the zone, or in its region.
+func (c *Client) DiskPaths(zone, id string) []string {
+	return []string{c.DiskPath(place.Zone(zone), id), c.DiskPath(place.RegionOf(zone), id)}
+}
+
+func (c *Client) disksIn(at place.Place) place.Disks {
+	return place.Disks{Compute: c.compute, Project: c.Project, Place: at}
+}
+
+// Places are the zones of the backend, and their regions.
+func (c *Client) Places() []place.Place { return place.Around(c.Zones...) }
+
+// Disk reads the disk of a name in a place: nil where there is none.
+func (c *Client) Disk(ctx context.Context, at place.Place, id string) (*Disk, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	found, err := c.compute.Disks.Get(c.Project, zone, id).Context(ctx).Do()
+	found, err := c.disksIn(at).Get(ctx, id)
 	switch {
 	case ReasonOf(err) == NotFound:
 		return nil, nil
@@ -69,9 +80,9 @@ func (c *Client) Disk(ctx context.Context, zone, id string) (*Disk, error) {
 	return &Disk{found}, nil
 }
 
-// DisksNamed finds the disks with a name in all zones of the project: a zone may have been removed
-// from the backend since. A list may lag behind, so it reads the disk in each of the backend's
-// zones before it returns none.
+// DisksNamed finds the disks with a name in all zones and regions of the project: a zone may have been
+// removed from the backend since. A list may lag behind, so it reads the disk in each of the backend's
+// places before it returns none.
 func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 	found, err := c.Disks(ctx, fmt.Sprintf("name = %q", id))
 	if err != nil {
@@ -81,8 +92,8 @@ func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	for _, zone := range c.Zones {
-		one, err := c.Disk(ctx, zone, id)
+	for _, at := range c.Places() {
+		one, err := c.Disk(ctx, at, id)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +104,7 @@ func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 	return found, nil
 }
 
-// Disks lists the disks in all zones that match a filter.
+// Disks lists the disks in all zones and regions that match a filter.
 func (c *Client) Disks(ctx context.Context, filter string) (found []*Disk, err error) {
 	err = c.compute.Disks.AggregatedList(c.Project).Filter(filter).MaxResults(c.limits.Page).
 		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/disks("+diskFields+")").
@@ -103,9 +114,7 @@ func (c *Client) Disks(ctx context.Context, filter string) (found []*Disk, err e
 					return incomplete(scope)
 				}
 				for _, one := range here.Disks {
-					if one.Zone != "" { // else a region's: never ours
-						found = append(found, &Disk{one})
-					}
+					found = append(found, &Disk{one})
 				}
 			}
 			return checkReached(page.Unreachables)

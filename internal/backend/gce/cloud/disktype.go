@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 )
 
 // DiskType is a type of disks, and the sizes that its disks can have, in GiB. Max is 0 where the
@@ -16,15 +18,15 @@ type DiskType struct {
 	Min, Max int64
 }
 
-// DiskType reads a type, with the sizes that its disks can have in a zone. A list in Stowage would
+// DiskType reads a type, with the sizes that its disks can have in a place. A list in Stowage would
 // miss new types.
-func (c *Client) DiskType(ctx context.Context, zone, diskType string) (DiskType, error) {
+func (c *Client) DiskType(ctx context.Context, at place.Place, diskType string) (DiskType, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	found, err := c.compute.DiskTypes.Get(c.Project, zone, diskType).Context(ctx).Do()
+	found, err := c.disksIn(at).Type(ctx, diskType)
 	switch {
 	case ReasonOf(err) == NotFound:
-		return DiskType{}, backend.Invalid.Errorf("zone %s of project %s has no disks of type %s: correct gce.zones, gce.diskType or the type of the StorageClass: %w", zone, c.Project, diskType, err)
+		return DiskType{}, backend.Invalid.Errorf("%s of project %s has no disks of type %s: correct gce.zones, gce.diskType or the type of the StorageClass: %w", at, c.Project, diskType, err)
 	case err != nil:
 		return DiskType{}, err
 	}
@@ -36,18 +38,9 @@ func (c *Client) DiskType(ctx context.Context, zone, diskType string) (DiskType,
 
 // AtLeast is the size of the smallest disk with a capacity.
 func (s DiskType) AtLeast(capacity resource.Quantity) (sizeGb int64, err error) {
-	sizeGb = max(s.Min, InGib(capacity))
+	sizeGb = max(s.Min, size.InGib(capacity))
 	if s.Max > 0 && sizeGb > s.Max {
 		return 0, backend.Invalid.Errorf("disks of type %s have %dGi at most: ask for no more than that, not for %s", s.Name, s.Max, capacity.String())
 	}
 	return sizeGb, nil
-}
-
-// InGib is a capacity in GiB, rounded up.
-func InGib(capacity resource.Quantity) int64 {
-	whole := capacity.Value() / gib
-	if capacity.Value()%gib > 0 {
-		whole++
-	}
-	return whole
 }

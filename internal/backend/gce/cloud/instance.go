@@ -51,10 +51,10 @@ type Instance struct {
 	At InstanceRef
 }
 
-// attachedDisk finds a disk among those of the instance: nil where it isn't attached.
-func (i *Instance) attachedDisk(path string) *compute.AttachedDisk {
+// attachedDisk finds a disk with one of some paths among those of the instance: nil where it isn't attached.
+func (i *Instance) attachedDisk(paths ...string) *compute.AttachedDisk {
 	for _, one := range i.Disks {
-		if PathOf(one.Source) == path {
+		if slices.Contains(paths, PathOf(one.Source)) {
 			return one
 		}
 	}

@@ -2,8 +2,6 @@ package cloud
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,13 +9,15 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/digest"
 	"github.com/stowage-dev/stowage/internal/backend/gce/operations"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
 // maxAttempts is how many earlier attempts one call can pass.
 const maxAttempts = 16
 
-// change is a change that one operation makes in a zone, or in no zone.
+// change is a change that one operation makes in a zone, in a region, or in neither.
 //
 // Its request id is computed, never random. So a repeat, after a crash or from a second leader,
 // joins the operation in progress, and a stale request does nothing. After an operation failed, the
@@ -26,7 +26,7 @@ const maxAttempts = 16
 type change struct {
 	// doing describes the change for people.
 	doing string
-	zone  string
+	at    place.Place
 	// basis is the change, and all that it was decided on: the same for a repeat, and different
 	// after the change took effect.
 	basis []string
@@ -41,11 +41,11 @@ type change struct {
 
 // do makes a change: nil means that it is in effect, InProgress that its operation goes on.
 func (c *Client) do(ctx context.Context, desired change) error {
-	key := Digest(desired.basis...)
+	key := digest.Of(desired.basis...)
 	before, _ := c.history.Get(key)
 	var failed error
 	for range maxAttempts {
-		began, err := c.send(ctx, desired, requestID(key, before))
+		began, err := c.send(ctx, desired, digest.RequestID(key, before))
 		switch {
 		case err != nil && ReasonOf(err) != noReason:
 			return err
@@ -95,7 +95,7 @@ func (c *Client) await(ctx context.Context, desired change, operation *compute.O
 		return operation, nil
 	}
 	backend.Accepted(ctx)
-	ended, err := c.poller.Await(ctx, c.in(desired.zone), operations.Limits{Call: c.limits.Call, Poll: c.limits.Poll}, operation.Name)
+	ended, err := c.poller.Await(ctx, c.in(desired.at), operations.Limits{Call: c.limits.Call, Poll: c.limits.Poll}, operation.Name)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, backend.InProgress.Errorf("%s goes on (operation %s)", desired.doing, operation.Name)
@@ -105,14 +105,14 @@ func (c *Client) await(ctx context.Context, desired change, operation *compute.O
 	return ended, nil
 }
 
-func (c *Client) in(zone string) operations.Scope {
-	return operations.Scope{Compute: c.compute, Project: c.Project, Zone: zone}
+func (c *Client) in(at place.Place) operations.Scope {
+	return operations.Scope{Compute: c.compute, Project: c.Project, Place: at}
 }
 
-// running returns the operations of a type, such as attachDisk, that haven't ended in a zone.
-func (c *Client) running(ctx context.Context, zone, operationType string) (found []*compute.Operation, err error) {
+// running returns the operations of a type, such as attachDisk, that haven't ended in a place.
+func (c *Client) running(ctx context.Context, at place.Place, operationType string) (found []*compute.Operation, err error) {
 	filter := fmt.Sprintf(`(operationType = %q) AND (status != %q)`, operationType, operations.Done)
-	err = c.in(zone).List(ctx, filter, func(page *compute.OperationList) error {
+	err = c.in(at).List(ctx, filter, func(page *compute.OperationList) error {
 		for _, operation := range page.Items {
 			// An API may ignore a filter.
 			if operation.OperationType == operationType && operation.Status != operations.Done {
@@ -122,25 +122,6 @@ func (c *Client) running(ctx context.Context, zone, operationType string) (found
 		return nil
 	})
 	return found, err
-}
-
-// Digest is a hash of words, whatever is in them.
-func Digest(words ...string) string {
-	hash := sha256.New()
-	for _, word := range words {
-		fmt.Fprintf(hash, "%d:%s,", len(word), word)
-	}
-	return string(hash.Sum(nil))
-}
-
-// requestID is the id of the attempt at a change after an earlier operation. It has the form of a
-// UUID made from a hash.
-func requestID(key string, before any) string {
-	after, _ := before.(string)
-	id := []byte(Digest("stowage.dev", key, after))[:16]
-	id[6] = id[6]&0x0f | 0x80
-	id[8] = id[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
 // PathOf is the part of a link after the endpoint: from projects/ on.
@@ -153,6 +134,3 @@ func PathOf(link string) string {
 
 // NameOf is the last part of a link.
 func NameOf(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
-
-// HexDigest is Digest in hexadecimal digits.
-func HexDigest(words ...string) string { return hex.EncodeToString([]byte(Digest(words...))) }

@@ -74,10 +74,10 @@ func (c *Client) InsertSnapshot(ctx context.Context, of *Disk, wanted *compute.S
 	}
 	return c.do(ctx, change{
 		doing: fmt.Sprintf("making snapshot %s of disk %s", wanted.Name, of.Path()),
-		zone:  of.ZoneName(),
+		at:    of.At(),
 		basis: []string{"snapshot", c.SnapshotPath(wanted.Name), of.Path(), of.incarnation(), string(text)},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.CreateSnapshot(c.Project, of.ZoneName(), of.Name, wanted).RequestId(requestID).Context(ctx).Do()
+			return c.disksIn(of.At()).Snapshot(ctx, of.Name, wanted, requestID)
 		},
 	})
 }

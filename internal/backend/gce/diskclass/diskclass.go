@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
 // Class is what a StorageClass says of its disks. What it leaves out is zero.
@@ -24,6 +25,8 @@ type Class struct {
 	Labels map[string]string
 	// Key is the key of Cloud KMS, without a version.
 	Key string
+	// Replicated disks are in two zones of a region.
+	Replicated bool
 	performance.Performance
 }
 
@@ -38,6 +41,8 @@ func Of(parameters map[string]string) (class Class, err error) {
 			class.Labels, err = labels.Of("the parameter "+name+" of the StorageClass", value)
 		case stowagev1alpha1.GCEKeyParameter:
 			class.Key, err = value, CheckKey("the parameter "+name+" of the StorageClass", value)
+		case stowagev1alpha1.GCEReplicationParameter:
+			class.Replicated, err = replicationOf(name, value)
 		case stowagev1alpha1.GCEIOPSParameter:
 			class.IOPS, err = iopsOf(name, value)
 		case stowagev1alpha1.GCEThroughputParameter:
@@ -60,7 +65,7 @@ func (c Class) Or(others Class) Class {
 	}
 	maps.Copy(merged, c.Labels)
 	return Class{
-		Type: cmp.Or(c.Type, others.Type), Labels: merged, Key: cmp.Or(c.Key, others.Key),
+		Type: cmp.Or(c.Type, others.Type), Labels: merged, Key: cmp.Or(c.Key, others.Key), Replicated: c.Replicated || others.Replicated,
 		Performance: performance.Performance{IOPS: cmp.Or(c.IOPS, others.IOPS), Throughput: cmp.Or(c.Throughput, others.Throughput)},
 	}
 }
@@ -73,11 +78,11 @@ func (c Class) For(diskType string) Class {
 	return c
 }
 
-// OfCopy is what a copy of a disk has: its type and its key. It returns an error, too, where the StorageClass or the backend
+// OfCopy is what a copy of a disk has: its type, its key and, if it has some, its replicas. It returns an error, too, where the StorageClass or the backend
 // demands another key, or the class names another type.
 func (c Class) OfCopy(source *compute.Disk, backendKey string) (Class, error) {
 	diskType, key, named, demanded := path.Base(source.Type), KeyOf(source), c.Type, cmp.Or(c.Key, backendKey)
-	c.Type, c.Key = diskType, key
+	c.Type, c.Key, c.Replicated = diskType, key, c.Replicated || place.Of(source).IsRegion()
 	switch {
 	case named != "" && named != diskType:
 		return c, backend.Invalid.Errorf("disk %s, which is to be copied, has the type %.63s, and so has its copy: "+
@@ -94,6 +99,19 @@ func typeOf(value string) (string, error) {
 		return "", backend.Invalid.Errorf("the parameter %s of the StorageClass is %.100q: name a type such as pd-ssd", stowagev1alpha1.GCETypeParameter, value)
 	}
 	return value, nil
+}
+
+// Values of the parameter of replication.
+const (
+	inOneZone  = "none"
+	inTwoZones = "regional-pd"
+)
+
+func replicationOf(name, value string) (replicated bool, err error) {
+	if value != inOneZone && value != inTwoZones {
+		err = backend.Invalid.Errorf("the parameter %s of the StorageClass is %.100q: write %s or %s", name, value, inTwoZones, inOneZone)
+	}
+	return value == inTwoZones, err
 }
 
 func iopsOf(name, value string) (int64, error) {

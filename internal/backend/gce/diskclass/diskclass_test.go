@@ -20,12 +20,14 @@ func TestTheParametersOfAClassAreReadOrRefused(t *testing.T) {
 		want       Class
 		problem    string
 	}{
-		"none":       {nil, Class{}, ""},
-		"a type":     {map[string]string{"type": "pd-ssd"}, Class{Type: "pd-ssd"}, ""},
-		"labels":     {map[string]string{"labels": "team=shop, tier=gold"}, Class{Labels: map[string]string{"team": "shop", "tier": "gold"}}, ""},
-		"a key":      {map[string]string{"disk-encryption-kms-key": key}, Class{Key: key}, ""},
-		"IOPS":       {map[string]string{"provisioned-iops-on-create": "5000"}, Class{Performance: performance.Performance{IOPS: 5000}}, ""},
-		"throughput": {map[string]string{"provisioned-throughput-on-create": "250Mi"}, Class{Performance: performance.Performance{Throughput: 250}}, ""},
+		"none":        {nil, Class{}, ""},
+		"a type":      {map[string]string{"type": "pd-ssd"}, Class{Type: "pd-ssd"}, ""},
+		"labels":      {map[string]string{"labels": "team=shop, tier=gold"}, Class{Labels: map[string]string{"team": "shop", "tier": "gold"}}, ""},
+		"a key":       {map[string]string{"disk-encryption-kms-key": key}, Class{Key: key}, ""},
+		"IOPS":        {map[string]string{"provisioned-iops-on-create": "5000"}, Class{Performance: performance.Performance{IOPS: 5000}}, ""},
+		"replicas":    {map[string]string{"replication-type": "regional-pd"}, Class{Replicated: true}, ""},
+		"no replicas": {map[string]string{"replication-type": "none"}, Class{}, ""},
+		"throughput":  {map[string]string{"provisioned-throughput-on-create": "250Mi"}, Class{Performance: performance.Performance{Throughput: 250}}, ""},
 
 		"a type that is a path":        {map[string]string{"type": "../pd-ssd"}, Class{}, "name a type such as pd-ssd"},
 		"no type":                      {map[string]string{"type": ""}, Class{}, "name a type such as pd-ssd"},
@@ -37,7 +39,8 @@ func TestTheParametersOfAClassAreReadOrRefused(t *testing.T) {
 		"fewer than no IOPS":           {map[string]string{"provisioned-iops-on-create": "-1"}, Class{}, "write a number of IOPS such as 5000"},
 		"throughput without its unit":  {map[string]string{"provisioned-throughput-on-create": "250"}, Class{}, "such as 250Mi"},
 		"throughput beyond any number": {map[string]string{"provisioned-throughput-on-create": "1e999999999"}, Class{}, "such as 250Mi"},
-		"what disks don't have":        {map[string]string{"replication-type": "regional-pd"}, Class{}, `has the parameter "replication-type"`},
+		"a replication of no kind":     {map[string]string{"replication-type": "everywhere"}, Class{}, "write regional-pd or none"},
+		"what disks don't have":        {map[string]string{"enable-confidential-compute": "true"}, Class{}, `has the parameter "enable-confidential-compute"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Of(test.parameters)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/digest"
 )
 
 // Prefix is what Stowage's own labels begin with.
@@ -54,7 +54,7 @@ func ValueOf(name string) string {
 		}
 		return letter
 	}, value)
-	return value[:min(len(value), maxLength-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
+	return value[:min(len(value), maxLength-hashed-1)] + "-" + digest.Hex(name)[:hashed]
 }
 
 // Of reads labels such as team=shop,tier=gold. Errors of kind Invalid name where they are from.
