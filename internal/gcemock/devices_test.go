@@ -23,6 +23,8 @@ type sockets struct {
 	resized int
 	// fails is how likely a call fails, without effect.
 	fails float64
+	// broken is an instance on which no device appears.
+	broken string
 	// gate holds the next call; nil: it isn't held.
 	gate chan struct{}
 	held chan struct{}
@@ -74,6 +76,9 @@ func (s *sockets) change(change func()) error {
 
 // Attach implements hotplug.Attacher.
 func (s *sockets) Attach(_ context.Context, device hotplug.Device) error {
+	if device.Instance == s.broken {
+		return errors.New("no socket")
+	}
 	return s.change(func() {
 		for _, there := range s.plugged {
 			if there.Image == device.Image && socketOf(there) != socketOf(device) && (!there.ReadOnly || !device.ReadOnly) {

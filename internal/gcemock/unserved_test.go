@@ -51,6 +51,7 @@ func TestWhatIsNotServedIsNeverNotFound(t *testing.T) {
 		"a conversion, which alpha has":    {http.MethodPost, strings.Replace(disks, "v1", "alpha", 1) + "/data/convert", `{}`},
 		"an NVMe interface":                {http.MethodPost, "/compute/v1/projects/" + project + "/zones/" + zone + "/instances/node/attachDisk", `{"source":"` + diskLink("data") + `","interface":"NVME"}`},
 		"a disk made with its attachment":  {http.MethodPost, "/compute/v1/projects/" + project + "/zones/" + zone + "/instances/node/attachDisk", `{"initializeParams":{"diskName":"a"}}`},
+		"force for a new instance":         {http.MethodPost, "/compute/v1/projects/" + project + "/zones/" + zone + "/instances", `{"name":"a","disks":[{"source":"regions/europe-west3/disks/a","forceAttach":true}]}`},
 		"an encryption key for attachment": {http.MethodPost, "/compute/v1/projects/" + project + "/zones/" + zone + "/instances/node/attachDisk", `{"source":"` + diskLink("data") + `","diskEncryptionKey":{"rawKey":"k"}}`},
 	} {
 		status, answer := c.call(test.verb, test.path, test.body)

@@ -29,9 +29,12 @@ func (s *Engine) DevicesOf(disk string) []hotplug.Device {
 	return devices
 }
 
-// PlugAll makes all devices of an instance appear.
+// PlugAll makes all devices of an instance appear, but for those of disks that an operation moves
+// from or to it. Such an operation was interrupted, and goes on later.
 func (s *Engine) PlugAll(ctx context.Context, instance string) error {
-	return s.plug(ctx, s.devicesAt(instance))
+	return s.plug(ctx, s.devicesAt(instance, func(row state.Attachment) bool {
+		return len(row.From) == 0 && !s.IsBeingTaken(row)
+	}))
 }
 
 func (s *Engine) plug(ctx context.Context, devices []hotplug.Device) error {
@@ -46,7 +49,7 @@ func (s *Engine) plug(ctx context.Context, devices []hotplug.Device) error {
 // UnplugAll takes all devices of an instance away, as far as they can be.
 func (s *Engine) UnplugAll(ctx context.Context, instance string) error {
 	var failed error
-	for _, device := range s.devicesAt(instance) {
+	for _, device := range s.devicesAt(instance, func(state.Attachment) bool { return true }) {
 		failed = errors.Join(failed, s.Options.Attacher.Detach(ctx, device))
 	}
 	return failed
@@ -61,12 +64,14 @@ func (s *Engine) PowerOff(ctx context.Context, instance string) error {
 	return nil
 }
 
-func (s *Engine) devicesAt(instance string) []hotplug.Device {
+func (s *Engine) devicesAt(instance string, isMeant func(state.Attachment) bool) []hotplug.Device {
 	s.Lock()
 	defer s.Unlock()
 	var devices []hotplug.Device
 	for _, row := range s.AttachedTo(instance) {
-		devices = append(devices, s.Device(row))
+		if isMeant(row) {
+			devices = append(devices, s.Device(row))
+		}
 	}
 	return devices
 }
@@ -81,7 +86,7 @@ func (s *Engine) restoreDevices(ctx context.Context) {
 		}
 		var devices []hotplug.Device
 		for _, attached := range s.AttachedTo(path) {
-			if attached.Taken == "" {
+			if attached.Taken == "" && !s.IsBeingTaken(attached) {
 				devices = append(devices, s.Device(attached))
 			}
 		}

@@ -100,6 +100,12 @@ type Job interface {
 	Undo(s *Engine, operation string)
 }
 
+// Taker is a job that takes something from other resources: whatever has it when its turn comes.
+type Taker interface {
+	// Takes are the paths of those resources, which are locked beside Locks. The store is locked.
+	Takes(s *Engine) []string
+}
+
 // Target is what an operation is about.
 type Target struct {
 	Path string

@@ -12,9 +12,9 @@ type keyedLock struct {
 	held  map[string]chan struct{}
 }
 
-// lock waits until all of the keys are free, and returns what releases them.
+// lock waits until all of the keys are free, which are in order and different, and returns what
+// releases them.
 func (k *keyedLock) lock(keys []string) (unlock func()) {
-	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	for _, key := range keys {
 		k.lockOne(key)
 	}
@@ -43,4 +43,29 @@ func (k *keyedLock) lockOne(key string) {
 		k.mutex.Unlock()
 		<-free
 	}
+}
+
+// lockFor locks all that a job touches. What a job takes from may change until that is locked, and
+// no longer: then it is locked once more.
+func (s *Engine) lockFor(job Job) (unlock func()) {
+	for {
+		paths := s.pathsOf(job)
+		unlock = s.busy.lock(paths)
+		if slices.Equal(s.pathsOf(job), paths) {
+			return unlock
+		}
+		unlock()
+	}
+}
+
+// pathsOf are the paths that a job touches, in order.
+func (s *Engine) pathsOf(job Job) []string {
+	paths := slices.Clone(job.Locks())
+	if taker, takes := job.(Taker); takes {
+		s.Lock()
+		paths = append(paths, taker.Takes(s)...)
+		s.Unlock()
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }

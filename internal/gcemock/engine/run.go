@@ -59,7 +59,7 @@ func (s *Engine) run(row state.Operation, stuck <-chan struct{}) error {
 	if err := s.Pause(s.ctx, total-total/4); err != nil {
 		return err
 	}
-	unlock := s.busy.lock(job.Locks())
+	unlock := s.lockFor(job)
 	defer unlock()
 	return s.perform(path, job, row.Failure)
 }

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/gcemock/engine"
-	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/gcemock/state"
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
@@ -73,10 +72,6 @@ func refuseAttachment(r *wire.Request, requested *compute.AttachedDisk) error {
 	return nil
 }
 
-func isForced(r *wire.Request, requested *compute.AttachedDisk) bool {
-	return r.URL.Query().Get("forceAttach") == "true" || requested.ForceAttach
-}
-
 func (j *attachDisk) Locks() []string { return []string{j.Instance, j.Asked.Disk} }
 
 func (j *attachDisk) Accept(s *engine.Engine) (engine.Target, error) {
@@ -121,7 +116,7 @@ func checkAttachable(s *engine.Engine, requested state.Attachment, operation str
 	if err := checkReplicaZone(disk, instance); err != nil {
 		return err
 	}
-	if err := checkSharing(s, disk, requested, operation); err != nil && !requested.Forced {
+	if err := checkSharing(s, disk, requested, operation); err != nil {
 		return err
 	}
 	if other, taken := s.Attachments.Get(requested.Path()); taken && (operation == "" || other.Taken != operation) {
@@ -156,7 +151,9 @@ func (j *attachDisk) Begin(s *engine.Engine, operation string) error {
 	if err := checkDiskType(s, j.Asked); err != nil {
 		return err
 	}
-	reserveAttachment(s, j.Asked, operation)
+	reserved := j.Asked
+	reserved.From = losers(s, j.Asked, operation)
+	reserveAttachment(s, reserved, operation)
 	return nil
 }
 
@@ -185,44 +182,29 @@ func freeIndex(s *engine.Engine, path, instance string) int64 {
 func (j *attachDisk) Work(ctx context.Context, s *engine.Engine) error {
 	s.Lock()
 	device, powered := s.Device(j.Asked), s.IsPowered(j.Instance)
-	var taken []hotplug.Device
-	for _, other := range j.others(s) {
-		taken = append(taken, s.Device(other))
-	}
+	taken := takenBy(s, j.Asked.Path())
 	s.Unlock()
-	for _, other := range taken {
-		if err := s.Options.Attacher.Detach(ctx, other); err != nil {
-			return err
-		}
-	}
-	if !powered {
-		return nil
+	if err := taken.unplug(ctx, s.Options.Attacher); err != nil || !powered {
+		return err
 	}
 	if err := s.Options.Attacher.Attach(ctx, device); err != nil {
-		return errors.Join(err, s.Options.Attacher.Detach(ctx, device))
+		if left := s.Options.Attacher.Detach(ctx, device); left != nil {
+			return errors.Join(err, left) // no device comes back beside this one
+		}
+		return errors.Join(err, taken.plugAgain(ctx, s.Options.Attacher))
 	}
 	return nil
 }
 
 func (j *attachDisk) Finish(s *engine.Engine) {
-	for _, other := range j.others(s) {
-		dropAttachment(s, other.Path())
-	}
+	dropLosers(s, j.Asked.Path())
 	finishAttachment(s, j.Asked.Path())
-}
-
-// others are the attachments from which the disk is taken.
-func (j *attachDisk) others(s *engine.Engine) []state.Attachment {
-	if !j.Asked.Forced {
-		return nil
-	}
-	return slices.DeleteFunc(s.AttachmentsOf(j.Asked.Disk), func(other state.Attachment) bool { return other.Path() == j.Asked.Path() })
 }
 
 // finishAttachment makes an attachment one that clients see.
 func finishAttachment(s *engine.Engine, path string) {
 	row, _ := s.Attachments.Get(path)
-	row.Taken, row.Forced = "", false
+	row.Taken, row.Forced, row.From = "", false, nil
 	s.Attachments.Put(path, row)
 	disk, _ := s.Disks.Get(row.Disk)
 	disk.LastAttachTimestamp = s.Timestamp()

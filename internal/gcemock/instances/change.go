@@ -37,6 +37,9 @@ func newInsertInstance(r *wire.Request) (engine.Job, error) {
 		if err != nil {
 			return nil, err
 		}
+		if attach.Asked.Forced {
+			return nil, wire.NotServed("forceAttach of the disks of new instances")
+		}
 		made.Disks = append(made.Disks, attach.Asked)
 	}
 	return made, nil

@@ -22,18 +22,27 @@ func checkSharing(s *engine.Engine, disk compute.Disk, requested state.Attachmen
 	if disk.AccessMode == disks.AccessRead && requested.Mode != state.ReadOnly {
 		return wire.Invalid("resource.mode", requested.Mode, "A disk with access mode READ_ONLY_MANY can only be attached as READ_ONLY.")
 	}
-	others := slices.DeleteFunc(s.AttachmentsOf(requested.Disk), func(other state.Attachment) bool {
-		return operation != "" && other.Taken == operation
-	})
+	if disk.AccessMode == disks.AccessMany && requested.Forced {
+		return wire.Invalid("forceAttach", "true", "A disk with access mode READ_WRITE_MANY can't be attached by force.")
+	}
+	others := othersOf(s, requested.Disk, operation)
 	if len(others) >= mostWriters && disk.AccessMode == disks.AccessMany {
 		return wire.InUse(requested.Disk, others[0].Instance)
 	}
 	for _, other := range others {
-		if other.Instance == requested.Instance || !canShare(disk.AccessMode, requested.Mode, other.Mode) {
+		isFree := requested.Forced || canShare(disk.AccessMode, requested.Mode, other.Mode)
+		if other.Instance == requested.Instance || !isFree {
 			return wire.InUse(requested.Disk, other.Instance)
 		}
 	}
 	return nil
+}
+
+// othersOf are a disk's attachments but for the one that an operation has taken itself.
+func othersOf(s *engine.Engine, disk, operation string) []state.Attachment {
+	return slices.DeleteFunc(s.AttachmentsOf(disk), func(other state.Attachment) bool {
+		return operation != "" && other.Taken == operation
+	})
 }
 
 // canShare reports whether two instances can have a disk at once in these modes.

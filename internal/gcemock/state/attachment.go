@@ -1,6 +1,10 @@
 package state
 
-import "github.com/stowage-dev/stowage/internal/gcemock/wire"
+import (
+	"slices"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
+)
 
 // Modes of attachments, and their only interface.
 const (
@@ -22,6 +26,8 @@ type Attachment struct {
 	Boot, AutoDelete bool
 	// Forced attachments under way take the disk from the instances that have it.
 	Forced bool `json:",omitempty"`
+	// From are the paths of the attachments that such a one takes the disk from, once it is reserved.
+	From []string `json:",omitempty"`
 	// Index is its place among the instance's disks.
 	Index int64
 	// Taken is the operation that attaches it and isn't done: the disk is reserved for it,
@@ -64,6 +70,17 @@ func (s *Store) AttachmentsOf(disk string) []Attachment {
 		}
 	}
 	return rows
+}
+
+// IsBeingTaken reports whether a forced attachment under way takes the disk from this one. Its device
+// may be gone, and must not come back beside the new one.
+func (s *Store) IsBeingTaken(row Attachment) bool {
+	for _, other := range s.Attachments.Rows {
+		if other.Disk == row.Disk && slices.Contains(other.From, row.Path()) {
+			return true
+		}
+	}
+	return false
 }
 
 // RefuseUsers is an error while something uses a disk, or is about to.
