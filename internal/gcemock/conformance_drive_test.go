@@ -34,6 +34,7 @@ func driveOperations(c *cloud, try func(any, error)) {
 	regional, err := c.RegionOperations.List(project, region).Do()
 	try(regional, err)
 	try(c.RegionOperations.Get(project, region, regional.Items[0].Name).Do())
+	try(c.GlobalOperations.AggregatedList(project).Do())
 	global, err := c.GlobalOperations.List(project).Do()
 	try(global, err)
 	try(c.GlobalOperations.Get(project, global.Items[0].Name).Do())

@@ -65,13 +65,25 @@ func (s *Engine) waitOperation(r *wire.Request) (any, error) {
 	return s.getOperation(r)
 }
 
+// operationsBelow lists the operations of a zone or region, or of a whole project.
+func (s *Engine) operationsBelow(r *wire.Request, scope string) (all []wire.Listed[*compute.Operation]) {
+	for _, path := range s.Operations.Below(scope) {
+		view := operationView(r, s.Operations.Rows[path])
+		all = append(all, wire.Listed[*compute.Operation]{Scope: wire.ScopeOf(path), Name: view.Name, Created: view.InsertTime, Item: view})
+	}
+	return all
+}
+
 func (s *Engine) listOperations(r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	var all []wire.Listed[*compute.Operation]
-	for _, path := range s.Operations.Below(r.Scope() + "/operations") {
-		view := operationView(r, s.Operations.Rows[path])
-		all = append(all, wire.Listed[*compute.Operation]{Name: view.Name, Created: view.InsertTime, Item: view})
-	}
-	return wire.List(r, "operationList", r.Scope()+"/operations", all)
+	id := r.Scope() + "/operations"
+	return wire.List(r, "operationList", id, s.operationsBelow(r, id))
+}
+
+func (s *Engine) aggregateOperations(r *wire.Request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	scopes := append(s.Options.Locations.Scopes(), wire.GlobalScope)
+	return wire.AggregatedList(r, "operationAggregatedList", "operations", scopes, s.operationsBelow(r, wire.ProjectPath(r.Project)))
 }

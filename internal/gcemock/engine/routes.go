@@ -21,6 +21,7 @@ func Routes() []Route {
 		{Method: "zoneOperations.get", Pattern: "GET zones/{zone}/operations/{operation}", Answer: (*Engine).getOperation},
 		{Method: "zoneOperations.wait", Pattern: "POST zones/{zone}/operations/{operation}/wait", Answer: (*Engine).waitOperation},
 		{Method: "globalOperations.list", Pattern: "GET global/operations", Answer: (*Engine).listOperations},
+		{Method: "globalOperations.aggregatedList", Pattern: "GET aggregated/operations", Answer: (*Engine).aggregateOperations},
 		{Method: "globalOperations.get", Pattern: "GET global/operations/{operation}", Answer: (*Engine).getOperation},
 		{Method: "globalOperations.wait", Pattern: "POST global/operations/{operation}/wait", Answer: (*Engine).waitOperation},
 	}

@@ -61,13 +61,19 @@ func RegionPath(project, zone string) string {
 	return ProjectPath(project) + "/regions/" + RegionOf(zone)
 }
 
+// GlobalScope is the scope of what is in no zone or region.
+const GlobalScope = "global"
+
 // ScopeOf is the scope of the resource at a path, as aggregated lists call it:
-// zones/<zone> or regions/<region>.
+// zones/<zone>, regions/<region> or global.
 func ScopeOf(path string) string {
 	if zone := ZoneOf(path); zone != "" {
 		return "zones/" + zone
 	}
-	return "regions/" + Segment(path, "regions")
+	if region := Segment(path, "regions"); region != "" {
+		return "regions/" + region
+	}
+	return GlobalScope
 }
 
 // RegionAt is the region of the zonal or regional resource at a path.
