@@ -75,7 +75,8 @@ func (c *cloud) usersOf() (names []string) {
 			have = append(have, name)
 		}
 	}
-	if slices.Sort(have); !slices.Equal(have, names) {
+	slices.Sort(have)
+	if !slices.Equal(have, names) {
 		c.Errorf("the disk names %v, but %v have it", names, have)
 	}
 	return names
