@@ -20,6 +20,8 @@ type sockets struct {
 	*testing.T
 	mutex   sync.Mutex
 	plugged map[string]hotplug.Device
+	// busy are the instances on which a device appears or vanishes: one at a time.
+	busy    map[string]bool
 	resized int
 	// fails is how likely a call fails, without effect.
 	fails float64
@@ -30,7 +32,9 @@ type sockets struct {
 	held chan struct{}
 }
 
-func newSockets(t *testing.T) *sockets { return &sockets{T: t, plugged: map[string]hotplug.Device{}} }
+func newSockets(t *testing.T) *sockets {
+	return &sockets{T: t, plugged: map[string]hotplug.Device{}, busy: map[string]bool{}}
+}
 
 // openWired opens a cloud whose devices are seen.
 func openWired(t *testing.T) (*cloud, *sockets) {
@@ -63,6 +67,21 @@ func (s *sockets) pass() {
 	}
 }
 
+// onlyOne begins a change on an instance, and returns what ends it.
+func (s *sockets) onlyOne(instance string) (end func()) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.busy[instance] {
+		s.Errorf("two devices change at once on %s", instance)
+	}
+	s.busy[instance] = true
+	return func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		delete(s.busy, instance)
+	}
+}
+
 func (s *sockets) change(change func()) error {
 	s.pass()
 	s.mutex.Lock()
@@ -76,6 +95,7 @@ func (s *sockets) change(change func()) error {
 
 // Attach implements hotplug.Attacher.
 func (s *sockets) Attach(_ context.Context, device hotplug.Device) error {
+	defer s.onlyOne(device.Instance)()
 	if device.Instance == s.broken {
 		return errors.New("no socket")
 	}
@@ -91,6 +111,7 @@ func (s *sockets) Attach(_ context.Context, device hotplug.Device) error {
 
 // Detach implements hotplug.Attacher.
 func (s *sockets) Detach(_ context.Context, device hotplug.Device) error {
+	defer s.onlyOne(device.Instance)()
 	return s.change(func() { delete(s.plugged, socketOf(device)) })
 }
 

@@ -80,29 +80,3 @@ func (c *cloud) allEndIn(zones ...string) {
 		}
 	}
 }
-
-// A copy of the folder is what a crash at that moment would have left.
-func TestACrashDuringFailoversLeavesWhatCanGoOn(t *testing.T) {
-	set, _ := failoverOptions(t)
-	c := openFailoverWith(t, set)
-	var copies []string
-	for range 4 {
-		for _, name := range []string{"left", "right", "beside"} {
-			operation, err := c.attachRegional(name, "READ_WRITE", true)
-			copies = append(copies, copyFolder(t, set.Folder), copyFolder(t, set.Folder))
-			c.done(operation, err)
-		}
-	}
-	for _, folder := range copies {
-		wired := newSockets(t)
-		set.Folder, set.Attacher = folder, wired
-		crashed := open(t, set)
-		crashed.allEndIn(zone, other)
-		users := crashed.usersOf()
-		if len(users) != 1 {
-			t.Fatalf("it is used by %v", users)
-		}
-		wired.has(users[0] + "/data")
-		crashed.stop()
-	}
-}

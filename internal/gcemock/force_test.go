@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"testing"
-	"time"
 
 	"google.golang.org/api/compute/v1"
 
@@ -227,31 +226,24 @@ func TestADetachThatForceOvertakesEndsInError(t *testing.T) {
 	wired.has("right/data")
 }
 
-// The device is gone from one instance, or not yet, and the other may have its own.
-func TestADiskThatIsBeingTakenIsOnOneInstanceAfterACrash(t *testing.T) {
-	set, wired := failoverOptions(t)
-	c := openFailoverWith(t, set)
+func TestAnInstanceThatLosesADiskByForceWaitsForIt(t *testing.T) {
+	c, wired := openFailover(t)
+	c.makeDisk("zonal")
 	c.done(c.attachRegional("left", "READ_WRITE", false))
 	held, release := wired.hold()
-	operation, err := c.attachRegional("right", "READ_WRITE", true)
+	forced, err := c.attachRegional("right", "READ_WRITE", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-held
-	crashed := copyFolder(t, set.Folder)
-	c.isUsedBy("left")
+	attach, err := c.attach("left", "zonal", "READ_WRITE").Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// By the time that this one is done, the one before would be, too.
+	c.done(c.Disks.Insert(project, zone, &compute.Disk{Name: "later", SizeGb: 10}).Do())
 	release()
-	c.done(operation, nil)
-
-	wired = newSockets(t)
-	set.Attacher, set.Folder, set.Latency = wired, crashed, time.Hour
-	c = open(t, set)
-	wired.has()
-	c.isUsedBy("left")
-	c.stop()
-	set.Latency = quick
-	c = open(t, set)
-	c.done(c.ZoneOperations.Get(project, other, operation.Name).Do())
-	c.isUsedBy("right")
-	wired.has("right/data")
+	c.done(attach, nil)
+	c.done(forced, nil)
+	wired.has("left/zonal", "right/data")
 }
