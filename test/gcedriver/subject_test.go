@@ -31,8 +31,9 @@ type subject struct {
 var subjects = []subject{
 	{Name: "pd-balanced", Parameters: map[string]string{"type": "pd-balanced"}},
 	{
+		// With this class, the driver attaches its disks by force.
 		Name:       "regional-pd",
-		Parameters: map[string]string{"type": "pd-balanced", "replication-type": "regional-pd"},
+		Parameters: map[string]string{"type": "pd-balanced", "replication-type": "regional-pd", "availability-class": "regional-hard-failover"},
 	},
 	{
 		Name: "hyperdisk-balanced",
