@@ -64,7 +64,7 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("labels of disks", "gce: {project: p, zones: [z], labels: {team: storage, cost-centre_7: '', stowage: a_b-c}}"),
 		Entry("the file system of disks", "gce: {project: p, zones: [z], fsType: xfs}"),
 		Entry("a key of disks", "gce: {project: p, zones: [z], encryptionKey: 'projects/example.com:k/locations/l/keyRings/Ring_1/cryptoKeys/Data-1'}"),
-		Entry("parameters of classes", "gce: {project: p, zones: [z], classParameters: [type, labels, disk-encryption-kms-key]}"),
+		Entry("parameters of classes", "gce: {project: p, zones: [z], classParameters: [type, labels, disk-encryption-kms-key, replication-type]}"),
 		Entry("the endpoint of a mock", "gce: {project: p, zones: [z], endpoint: 'http://127.0.0.1:8000/compute/v1/'}"),
 		Entry("a CSI driver behind a socket", "csi: {driver: valid, endpoint: 'unix:///csi/csi.sock'}"),
 		Entry("a CSI driver elsewhere, with a certificate", "csi: {driver: valid, endpoint: 'tcp://driver.example.com:10000', tlsSecret: {name: driver.tls}}"),
@@ -170,7 +170,7 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("a file system of disks that is unknown", "gce: {project: p, zones: [z], fsType: btrfs}", `supported values: "ext4", "xfs"`),
 		Entry("a key with a version", "gce: {project: p, zones: [z], encryptionKey: 'projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1'}", keyOfCloud),
 		Entry("a key that climbs up", "gce: {project: p, zones: [z], encryptionKey: 'projects/p/locations/l/keyRings/../cryptoKeys/k'}", keyOfCloud),
-		Entry("a parameter of classes that is unknown", "gce: {project: p, zones: [z], classParameters: [replication-type]}", "Unsupported value: \"replication-type\""),
+		Entry("a parameter of classes that is unknown", "gce: {project: p, zones: [z], classParameters: [enable-storage-of-others]}", "Unsupported value: \"enable-storage-of-others\""),
 		Entry("a parameter of classes twice", "gce: {project: p, zones: [z], classParameters: [type, type]}", `Duplicate value: "type"`),
 		Entry("no I/O operations", "gce: {project: p, zones: [z], provisionedIOPS: 0}", "should be greater than or equal to 1"),
 
