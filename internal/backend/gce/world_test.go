@@ -39,7 +39,7 @@ const (
 )
 
 // inTime are limits for tests, in which nothing takes long unless it is stuck.
-var inTime = cloud.Limits{Call: 5 * time.Second, Operation: 5 * time.Second, Poll: quick, Page: 500}
+var inTime = cloud.Limits{Call: 20 * time.Second, Operation: 20 * time.Second, Poll: quick, Page: 500}
 
 // world is a cloud in this process, and a manager's kind of backend in it.
 type world struct {
