@@ -116,6 +116,20 @@ func TestADiskOfOneZoneIsNotTakenFromAZoneThatIsDown(t *testing.T) {
 	w.mustBe(err, backend.Unavailable, "is down")
 }
 
+func TestAReplicatedDiskIsNotTakenByAReader(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	id := w.withReplicas(on, "1").Handle
+	w.mustAttach(on, id, node("node-1"), false)
+	w.mock.SetDown(zoneA, true)
+
+	_, err := w.attach(on, id, nodeAt(zoneB, "node-b"), true)
+	w.mustBe(err, backend.Conflict, "is attached elsewhere")
+	if users := w.users(id); !slices.Equal(users, []string{"node-1"}) {
+		t.Errorf("it is attached to %v", users)
+	}
+}
+
 func TestAReplicatedDiskIsNotTakenFromAZoneThatIsUp(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
@@ -134,11 +148,13 @@ func TestACopyOfAReplicatedDiskHasItsZones(t *testing.T) {
 	on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA, zoneB, zoneC} })
 	w.withReplicas(on, "1")
 	source := w.mustHaveOne("pvc-1")
-	request := copying("2")
-	request.Capacity = ofClass("2", nil).Capacity
-	w.mustProvision(on, request)
-	if made := w.mustHaveOne("pvc-2"); !slices.Equal(zonesOf(made), zonesOf(source)) {
-		t.Errorf("it is in %v", made.ReplicaZones)
+	for _, uid := range []string{"2", "3", "4", "5", "6"} { // whose own choices of a second zone differ
+		request := copying(uid)
+		request.Capacity = ofClass(uid, nil).Capacity
+		id := w.mustProvision(on, request).Handle
+		if made := w.mustHaveOne(id); !slices.Equal(zonesOf(made), zonesOf(source)) {
+			t.Errorf("%s is in %v", id, made.ReplicaZones)
+		}
 	}
 }
 

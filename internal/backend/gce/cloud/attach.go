@@ -26,7 +26,7 @@ func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.N
 	case on == nil:
 		return backend.WrongNode.Errorf("node %s has no instance: there is no %s", node.Name, at.ProviderID())
 	}
-	if as.takes, err = c.mayTake(ctx, found, on); err != nil {
+	if as.takes, err = c.mayTake(ctx, found, on, as.Mode); err != nil {
 		return err
 	}
 	isAttached, err := c.checkAttached(ctx, found, on, as)
@@ -86,7 +86,7 @@ func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as A
 	err := c.do(ctx, change{
 		doing: fmt.Sprintf("attaching disk %s to instance %s", found.Path(), on.At.Name),
 		at:    place.Zone(on.At.Zone),
-		basis: append([]string{"attach", as.Mode, fmt.Sprint(as.takes)}, attachBasis(found, on)...),
+		basis: append([]string{map[bool]string{false: "attach", true: "attach by force"}[as.takes], as.Mode}, attachBasis(found, on)...),
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			call := c.compute.Instances.AttachDisk(on.At.Project, on.At.Zone, on.At.Name, disk)
 			if as.takes {

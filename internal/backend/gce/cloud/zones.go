@@ -32,10 +32,10 @@ func (c *Client) IsDown(ctx context.Context, zone string) (bool, error) {
 	return err == nil && found.Status == ZoneDown, err
 }
 
-// mayTake reports whether a replicated disk may be taken from all instances that have it: their zones are down, so none of
-// them can be asked to detach it. The storage refuses what such an instance still writes.
-func (c *Client) mayTake(ctx context.Context, found *Disk, to *Instance) (bool, error) {
-	if !found.At().IsRegion() || len(found.Users) == 0 {
+// mayTake reports whether a writer may take a replicated disk from all instances that have it: their zones are down, so none
+// of them can be asked to detach it. The storage refuses what such an instance still writes.
+func (c *Client) mayTake(ctx context.Context, found *Disk, to *Instance, mode string) (bool, error) {
+	if !found.At().IsRegion() || len(found.Users) == 0 || mode != ReadWrite {
 		return false, nil
 	}
 	for _, user := range found.Users {

@@ -31,7 +31,7 @@ func (z Zones) For(request backend.Request, copied *cloud.Disk) (string, error) 
 	if request.Node != nil {
 		return z.of(request.Node)
 	}
-	allowed := z.allowed(request, func(string) bool { return true })
+	allowed := z.allowed(request)
 	if len(allowed) == 0 {
 		return "", backend.Invalid.Errorf("none of the zones of backend %s (%s) is within the allowedTopologies of the claim's StorageClass: "+
 			"add one to gce.zones, or use another class; zones go by the label %s", z.Backend, strings.Join(z.Names, ", "), corev1.LabelTopologyZone)
@@ -46,7 +46,7 @@ func (z Zones) Pair(request backend.Request, zone string, copied *cloud.Disk) ([
 		return copied.Zones(), nil
 	}
 	region := place.RegionOf(zone)
-	others := z.allowed(request, func(other string) bool { return other != zone && place.RegionOf(other) == region })
+	others := slices.DeleteFunc(z.allowed(request), func(other string) bool { return other == zone || place.RegionOf(other) != region })
 	if len(others) == 0 {
 		return nil, backend.Invalid.Errorf("a disk that is replicated needs two zones, and backend %s has no other zone of %s than %s that the claim's StorageClass allows: "+
 			"add one to gce.zones and to the allowedTopologies of the class, or use another class", z.Backend, region, zone)
@@ -55,10 +55,8 @@ func (z Zones) Pair(request backend.Request, zone string, copied *cloud.Disk) ([
 }
 
 // allowed are the zones that a request's class allows.
-func (z Zones) allowed(request backend.Request, also func(zone string) bool) []string {
-	return slices.DeleteFunc(slices.Clone(z.Names), func(zone string) bool {
-		return !also(zone) || !backend.Allows(request.Topologies, nodeIn(zone))
-	})
+func (z Zones) allowed(request backend.Request) []string {
+	return slices.DeleteFunc(slices.Clone(z.Names), func(zone string) bool { return !backend.Allows(request.Topologies, nodeIn(zone)) })
 }
 
 // spread picks a zone by the id of a volume.
