@@ -58,7 +58,8 @@ func leaveThings() error {
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return err
 	}
-	if _, err := net.Listen("unix", socket); err != nil {
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
 		return err
 	}
 	child := exec.Command("sleep", "1000")
@@ -80,7 +81,9 @@ func leaveThings() error {
 	fmt.Println(strings.Join([]string{
 		folder, mounted, string(bytes.TrimSpace(loop)), group, socket, fmt.Sprintf("process %d (sleep 1000)", child.Process.Pid),
 	}, "\t"))
-	select {}
+	// A select without a case would be a deadlock, which ends the process.
+	_, err = listener.Accept()
+	return err
 }
 
 // cgroupOf is in the first tree that there is.
