@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stowage-dev/stowage/internal/gcemock/disks"
+	"github.com/stowage-dev/stowage/internal/gcemock/engine"
 	"github.com/stowage-dev/stowage/internal/gcemock/fault"
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
-// adminPath is where faults are made, beside what Google has.
+// adminPath is where faults are made, and tags are seen, beside what Google has.
 const adminPath = "/_mock/"
 
 // latencyBody is a latency as JSON.
@@ -22,6 +24,7 @@ type latencyBody struct {
 
 // admin serves what only a mock has.
 type admin struct {
+	engine *engine.Engine
 	faults *fault.Set
 	token  token
 }
@@ -35,6 +38,7 @@ func (s admin) route(mux *http.ServeMux) {
 		"GET " + adminPath + "latency":        s.getLatency,
 		"PUT " + adminPath + "latency":        s.setLatency,
 		"PUT " + adminPath + "zones/{zone}":   s.setZone,
+		"GET " + adminPath + "tags":           s.listTags,
 		"GET " + adminPath + "healthz":        func(*http.Request) (any, error) { return map[string]string{"status": "ok"}, nil },
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -92,6 +96,11 @@ func (s admin) setZone(r *http.Request) (any, error) {
 	}
 	s.faults.SetDown(r.PathValue("zone"), requested.Down)
 	return requested, nil
+}
+
+// listTags shows the tags of disks, by their paths.
+func (s admin) listTags(*http.Request) (any, error) {
+	return map[string]any{"tags": disks.Tags(s.engine)}, nil
 }
 
 func (s admin) getLatency(*http.Request) (any, error) {

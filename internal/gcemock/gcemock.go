@@ -71,7 +71,7 @@ func New(ctx context.Context, options Options) (*Server, error) {
 	}
 	s := &Server{engine: opened, mux: http.NewServeMux()}
 	calls{engine: opened, token: token(options.Token)}.route(s.mux)
-	admin{faults: opened.Faults, token: token(options.Token)}.route(s.mux)
+	admin{engine: opened, faults: opened.Faults, token: token(options.Token)}.route(s.mux)
 	return s, nil
 }
 

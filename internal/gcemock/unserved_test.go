@@ -43,7 +43,7 @@ func TestWhatIsNotServedIsNeverNotFound(t *testing.T) {
 		"an encryption key":                {http.MethodPost, disks, `{"name":"a","sizeGb":"10","diskEncryptionKey":{"rawKey":"k"}}`},
 		"a confidential disk":              {http.MethodPost, disks, `{"name":"a","sizeGb":"10","enableConfidentialCompute":true}`},
 		"resource policies":                {http.MethodPost, disks, `{"name":"a","sizeGb":"10","resourcePolicies":["daily"]}`},
-		"tags":                             {http.MethodPost, disks, `{"name":"a","sizeGb":"10","params":{"resourceManagerTags":{"k":"v"}}}`},
+		"tags of a snapshot":               {http.MethodPost, disks + "/data/createSnapshot", `{"name":"a","params":{"resourceManagerTags":{"k":"v"}}}`},
 		"a field of beta alone":            {http.MethodPost, strings.Replace(disks, "v1", "beta", 1), `{"name":"a","sizeGb":"10","multiWriter":true}`},
 		"a snapshot that flushes":          {http.MethodPost, disks + "/data/createSnapshot", `{"name":"a","guestFlush":true}`},
 		"an update of labels":              {http.MethodPatch, disks + "/data?paths=labels", `{"labels":{"a":"b"}}`},

@@ -12,9 +12,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
-// diskView is the disk as a client sees it.
+// diskView is the disk as a client sees it. What was input only, such as its tags, is left out.
 func diskView(r *wire.Request, row compute.Disk, users []string) *compute.Disk {
-	row.Kind = "compute#disk"
+	row.Kind, row.Params = "compute#disk", nil
 	for _, link := range []*string{
 		&row.Zone, &row.Region, &row.Type, &row.SelfLink, &row.StoragePool,
 		&row.SourceSnapshot, &row.SourceImage, &row.SourceDisk, &row.SourceInstantSnapshot,

@@ -27,7 +27,7 @@ type insertDisk struct {
 
 func newInsertDisk(r *wire.Request) (engine.Job, error) {
 	var requested compute.Disk
-	err := r.IntoServed(&requested, "accessMode", "architecture", "description", "diskEncryptionKey", "labels", "name", "physicalBlockSizeBytes",
+	err := r.IntoServed(&requested, "accessMode", "architecture", "description", "diskEncryptionKey", "labels", "name", "params", "physicalBlockSizeBytes",
 		"provisionedIops", "provisionedThroughput", "replicaZones", "sizeGb", "sourceDisk", "sourceImage",
 		"sourceInstantSnapshot", "sourceSnapshot", "storagePool", "type")
 	if err != nil {
@@ -40,6 +40,7 @@ func newInsertDisk(r *wire.Request) (engine.Job, error) {
 	made := compute.Disk{
 		DiskEncryptionKey: key,
 		Name:              requested.Name, Description: requested.Description, SizeGb: requested.SizeGb, Labels: requested.Labels,
+		Params:                 requested.Params,
 		Type:                   cmp.Or(wire.Reference(requested.Type, r.Project), r.Scope()+"/diskTypes/pd-standard"),
 		SourceSnapshot:         wire.Reference(requested.SourceSnapshot, r.Project),
 		SourceImage:            wire.Reference(cmp.Or(requested.SourceImage, r.URL.Query().Get("sourceImage")), r.Project),
@@ -75,6 +76,9 @@ func (j *insertDisk) Accept(s *engine.Engine) (engine.Target, error) {
 		return engine.Target{}, wire.Exists(path)
 	}
 	if err := wire.CheckLabels(j.Disk.Labels); err != nil {
+		return engine.Target{}, err
+	}
+	if err := checkTags(j.Disk); err != nil {
 		return engine.Target{}, err
 	}
 	if err := checkReplicas(s, j.Disk); err != nil {

@@ -36,14 +36,11 @@ func checkPool(s *engine.Engine, path string, disk compute.Disk) error {
 	case pool.Zone != disk.Zone || wire.BaseName(pool.StoragePoolType) != wire.BaseName(disk.Type):
 		return wire.Invalid("resource.storagePool", disk.StoragePool, "The disk has another zone or type than the pool.")
 	}
-	used, limit := disk.SizeGb, pool.PoolProvisionedCapacityGb
+	used, limit := disk.SizeGb, mostDisksGb(pool)
 	for _, other := range s.PoolDisks(disk.StoragePool) {
 		if other.SelfLink != path {
 			used += other.SizeGb
 		}
-	}
-	if pool.CapacityProvisioningType == "ADVANCED" {
-		limit *= overcommitment
 	}
 	if used > limit {
 		return wire.Invalid("resource.storagePool", disk.StoragePool, fmt.Sprintf("The pool takes disks of %d GB together.", limit))
@@ -51,10 +48,18 @@ func checkPool(s *engine.Engine, path string, disk compute.Disk) error {
 	return nil
 }
 
+// mostDisksGb is how large the disks of a pool can be together.
+func mostDisksGb(pool compute.StoragePool) int64 {
+	if pool.CapacityProvisioningType == "ADVANCED" {
+		return pool.PoolProvisionedCapacityGb * overcommitment
+	}
+	return pool.PoolProvisionedCapacityGb
+}
+
 // poolView is the storage pool as a client sees it.
 func poolView(s *engine.Engine, r *wire.Request, row compute.StoragePool) *compute.StoragePool {
 	row.Kind = "compute#storagePool"
-	status := &compute.StoragePoolResourceStatus{ForceSendFields: []string{"DiskCount"}}
+	status := &compute.StoragePoolResourceStatus{MaxTotalProvisionedDiskCapacityGb: mostDisksGb(row), ForceSendFields: []string{"DiskCount"}}
 	for _, disk := range s.PoolDisks(row.SelfLink) {
 		status.DiskCount++
 		status.TotalProvisionedDiskCapacityGb += disk.SizeGb
