@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"maps"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
@@ -70,6 +72,20 @@ var _ = Describe("A claim of a cloud's class with parameters", func() {
 			Expect(disks.made).To(HaveEach(havingParameters(map[string]string{"type": "pd-ssd"})))
 		})
 	}
+
+	It("gets a disk in its storage pools and with its tags", func() {
+		w, disks := newQuick(reconciler.ClusterScope, stowagev1alpha1.GCEPoolsParameter, stowagev1alpha1.GCETagsParameter)
+		parameters := map[string]string{"storage-pools": "projects/p/zones/z/storagePools/fast", "resource-tags": "123/team/shop"}
+		pooled := Class("pooled", stowagev1alpha1.GCEDriver, map[string]string{"backend": "cloud"})
+		maps.Copy(pooled.Parameters, parameters)
+		claim := Claim(InClass("pooled"))
+		w.create(pooled, claim)
+		w.settle()
+
+		w.get(Volume(provisioned.VolumeID(claim)))
+		Expect(disks.made).To(HaveEach(havingParameters(parameters)))
+		Expect(hasProvisioningFinalizer(w, pooled)).To(BeTrue())
+	})
 
 	It("says which its backend allows, and gets no disk without them", func() {
 		w, _ := newQuick(reconciler.ClusterScope, stowagev1alpha1.GCELabelsParameter)

@@ -26,22 +26,19 @@ type GCEBackend struct {
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && (url(self).getScheme() == 'https' || url(self).getScheme() == 'http')",message="endpoint must be a URL such as https://compute.example.com/compute/v1/"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
-	// credentialsSecret is the Secret, in the manager's own namespace, with a
-	// service account key under "key.json". Default: the machine's own
-	// identity. A change of either holds for calls that begin after it.
+	// credentialsSecret is the Secret, in the manager's own namespace, with a service account key under
+	// "key.json". Default: the machine's own identity. A change of either holds for calls that begin after it.
 	// +optional
 	CredentialsSecret *SecretReference `json:"credentialsSecret,omitempty"`
-	// diskType is the type of new disks. Default pd-balanced. Disks have the
-	// requested size, rounded up to whole GiB, and at least the minimum of the
-	// type. A change holds for disks made after it.
+	// diskType is the type of new disks. Default pd-balanced. Disks have the requested size, rounded up to
+	// whole GiB, and at least the minimum of the type. A change holds for disks made after it.
 	// +kubebuilder:default="pd-balanced"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
 	// +optional
 	DiskType string `json:"diskType,omitempty"`
-	// fsType is the file system that nodes make on a new disk, unless it is
-	// used as a device: ext4 or xfs. Default ext4. A change holds for volumes
-	// made after it.
+	// fsType is the file system that nodes make on a new disk, unless it is used as a device: ext4 or xfs.
+	// Default ext4. A change holds for volumes made after it.
 	// +kubebuilder:default=ext4
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
@@ -71,7 +68,7 @@ type GCEBackend struct {
 	// CSI driver. In disks of such a class they come before what is said here; labels are added. Default: none. A
 	// change holds at once: a claim without a PersistentVolume waits while its class has a parameter that isn't
 	// listed.
-	// +kubebuilder:validation:MaxItems=6
+	// +kubebuilder:validation:MaxItems=8
 	// +listType=set
 	// +optional
 	ClassParameters []GCEClassParameter `json:"classParameters,omitempty"`
@@ -85,7 +82,7 @@ type GCEBackend struct {
 
 // GCEClassParameter is a parameter of a StorageClass.
 //
-// +kubebuilder:validation:Enum=type;labels;disk-encryption-kms-key;replication-type;provisioned-iops-on-create;provisioned-throughput-on-create
+// +kubebuilder:validation:Enum=type;labels;disk-encryption-kms-key;replication-type;provisioned-iops-on-create;provisioned-throughput-on-create;storage-pools;resource-tags
 type GCEClassParameter string
 
 // Parameters of StorageClasses, by the names of Google's own CSI driver.
@@ -102,6 +99,10 @@ const (
 	GCEIOPSParameter GCEClassParameter = "provisioned-iops-on-create"
 	// GCEThroughputParameter is the provisioned throughput of new disks, in bytes per second.
 	GCEThroughputParameter GCEClassParameter = "provisioned-throughput-on-create"
+	// GCEPoolsParameter has storage pools, one for each zone, as projects/P/zones/Z/storagePools/NAME.
+	GCEPoolsParameter GCEClassParameter = "storage-pools"
+	// GCETagsParameter has tags of Google's Resource Manager for new disks, such as 123456789/team/shop.
+	GCETagsParameter GCEClassParameter = "resource-tags"
 )
 
 // GCELabelValue is the value of a label of a disk: lower case letters, digits,

@@ -64,7 +64,9 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("labels of disks", "gce: {project: p, zones: [z], labels: {team: storage, cost-centre_7: '', stowage: a_b-c}}"),
 		Entry("the file system of disks", "gce: {project: p, zones: [z], fsType: xfs}"),
 		Entry("a key of disks", "gce: {project: p, zones: [z], encryptionKey: 'projects/example.com:k/locations/l/keyRings/Ring_1/cryptoKeys/Data-1'}"),
-		Entry("parameters of classes", "gce: {project: p, zones: [z], classParameters: [type, labels, disk-encryption-kms-key, replication-type]}"),
+		Entry("parameters of classes", "gce: {project: p, zones: [z], classParameters: [type, labels, disk-encryption-kms-key]}"),
+		Entry("all parameters of classes", "gce: {project: p, zones: [z], classParameters: [type, labels, disk-encryption-kms-key, "+
+			"provisioned-iops-on-create, provisioned-throughput-on-create, replication-type, storage-pools, resource-tags]}"),
 		Entry("the endpoint of a mock", "gce: {project: p, zones: [z], endpoint: 'http://127.0.0.1:8000/compute/v1/'}"),
 		Entry("a CSI driver behind a socket", "csi: {driver: valid, endpoint: 'unix:///csi/csi.sock'}"),
 		Entry("a CSI driver elsewhere, with a certificate", "csi: {driver: valid, endpoint: 'tcp://driver.example.com:10000', tlsSecret: {name: driver.tls}}"),

@@ -51,7 +51,7 @@ func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.InstanceRef, e
 			"place the pod on a node that has one", node.Name, node.ProviderID)
 	case at.Project != b.spec.Project:
 		return cloud.InstanceRef{}, backend.WrongNode.Errorf("node %s is an instance of project %s, and backend %s has its disks in project %s: place the pod elsewhere",
-			node.Name, at.Project, b.name, b.spec.Project)
+			node.Name, at.Project, b.owner.Backend, b.spec.Project)
 	}
 	return at, nil
 }
@@ -94,7 +94,7 @@ func (b *gceBackend) attachable(ctx context.Context, c *cloud.Client, zone, id s
 		case found == nil || !slices.Contains(found.Zones(), zone):
 			continue
 		}
-		_, err = b.checkOwner(found)
+		_, err = b.owner.CheckDisk(found)
 		if err == nil {
 			return found, nil
 		}
@@ -113,7 +113,7 @@ func (b *gceBackend) isAttached(ctx context.Context, c *cloud.Client, id string,
 	}
 	found, err := c.DisksNamed(ctx, id)
 	for _, one := range found {
-		if _, foreign := b.checkOwner(one); foreign != nil {
+		if _, foreign := b.owner.CheckDisk(one); foreign != nil {
 			continue
 		}
 		used, err := c.IsUsed(ctx, one.At(), id, one.Zones()...)
@@ -156,7 +156,7 @@ func (b *gceBackend) detachFrom(ctx context.Context, c *cloud.Client, id string,
 	case found == nil:
 		return cloud.DiskNotListed(path, from)
 	}
-	if _, err := b.checkOwner(found); err != nil {
+	if _, err := b.owner.CheckDisk(found); err != nil {
 		return err
 	}
 	return c.DetachDisk(ctx, found, from, has.DeviceName)

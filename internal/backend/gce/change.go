@@ -8,6 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 )
 
@@ -32,7 +33,7 @@ func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, cap
 		return grown(found), nil
 	}
 	if err := c.Resize(ctx, found, capacity); err != nil {
-		return backend.Expansion{}, err
+		return backend.Expansion{}, b.whyNotGrown(ctx, c, found, capacity, err)
 	}
 	now, err := c.Disk(ctx, found.At(), id)
 	switch {
@@ -77,7 +78,7 @@ func (b *gceBackend) readDisk(ctx context.Context, c *cloud.Client, id string) (
 		}
 	}
 	switch {
-	case cloud.ReasonOf(err) == cloud.Invalid:
+	case reason.Of(err) == reason.Invalid:
 		// Of an earlier change it says nothing.
 		return nil, backend.Unavailable.Errorf("reading disk %s: %w", id, err)
 	case err != nil:
@@ -97,8 +98,8 @@ func (b *gceBackend) readDisk(ctx context.Context, c *cloud.Client, id string) (
 // aboutClass explains that the Compute API refused what a class asks for, for good or for now. In both cases nothing goes on: a
 // repeat has the request id of the call before, and would have joined it.
 func (b *gceBackend) aboutClass(attributes backend.Attributes, err error) error {
-	if cloud.ReasonOf(err) == cloud.Invalid {
+	if reason.Of(err) == reason.Invalid {
 		return backend.Invalid.Errorf("the disk can't have the iops or the throughput of VolumeAttributesClass %s, for its type and its size: %w", attributes.Class, err)
 	}
-	return b.spec.NotNow("giving it the attributes of VolumeAttributesClass "+attributes.Class, err)
+	return b.spec.Caller().NotNow("giving it the attributes of VolumeAttributesClass "+attributes.Class, err)
 }

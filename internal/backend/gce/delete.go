@@ -32,11 +32,11 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 			return err
 		}
 	}
-	if _, err := b.pickOwn(found); err != nil {
+	if _, err := b.owner.PickDisk(found); err != nil {
 		return err
 	}
 	for _, one := range found {
-		if _, foreign := b.checkOwner(one); foreign != nil {
+		if _, foreign := b.owner.CheckDisk(one); foreign != nil {
 			continue
 		}
 		if err := c.DeleteDisk(ctx, one); err != nil {

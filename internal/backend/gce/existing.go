@@ -8,6 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/digest"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
@@ -17,9 +18,9 @@ var existingID = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/zones/([a-z][a-z0-
 // attachExisting attaches a disk that Stowage didn't make to the node's instance, under a device
 // name that no other program uses.
 func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, request backend.AttachRequest) (backend.Attachment, error) {
-	if !b.spec.existing {
+	if !b.spec.Existing {
 		return backend.Attachment{}, backend.Invalid.Errorf("backend %s isn't for disks that it didn't make: set gce.existingDisks to have %s attached",
-			b.name, request.ID)
+			b.owner.Backend, request.ID)
 	}
 	ref, err := b.diskRefOf(request.ID)
 	if err != nil {
@@ -31,7 +32,7 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 	}
 	if !slices.Contains(c.Zones, ref.Zone) || at.Zone != ref.Zone {
 		return backend.Attachment{}, backend.WrongNode.Errorf("disk %s can be attached to instances of its zone, where that is one of gce.zones of backend %s; "+
-			"node %s is in zone %s", request.ID, b.name, request.Node.Name, at.Zone)
+			"node %s is in zone %s", request.ID, b.owner.Backend, request.Node.Name, at.Zone)
 	}
 	found, err := b.existingDisk(ctx, c, ref)
 	if err != nil {
@@ -54,7 +55,7 @@ func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, ref clou
 	case found == nil:
 		return nil, backend.NotFound.Errorf("zone %s of project %s has no disk %s: correct pdName, or the zone, of the volume", ref.Zone, ref.Project, ref.Name)
 	}
-	if read, ours := recordOf(found.Disk); ours {
+	if read, ours := owner.OfDisk(found.Disk); ours {
 		return nil, backend.Conflict.Errorf("disk %s belongs to volume %s of Stowage backend %s: use that volume, this one is left alone", found.Path(), read.ID, read.Backend)
 	}
 	if err := found.CheckReady(); err != nil {
@@ -125,7 +126,7 @@ func (b *gceBackend) diskRefOf(id string) (cloud.InstanceRef, error) {
 	case parts == nil:
 		return cloud.InstanceRef{}, backend.Invalid.Errorf("%q is no path of a disk in a zone", id)
 	case parts[1] != b.spec.Project:
-		return cloud.InstanceRef{}, backend.Conflict.Errorf("disk %s isn't of project %s, which backend %s is for: it is left alone", id, b.spec.Project, b.name)
+		return cloud.InstanceRef{}, backend.Conflict.Errorf("disk %s isn't of project %s, which backend %s is for: it is left alone", id, b.spec.Project, b.owner.Backend)
 	}
 	return cloud.InstanceRef{Project: parts[1], Zone: parts[2], Name: parts[3]}, nil
 }

@@ -18,13 +18,14 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
+	"github.com/stowage-dev/stowage/internal/backend/gce/settings"
 )
 
 type gceBackend struct {
-	kind    *Kind
-	name    string
-	cluster string
-	spec    settings
+	kind  *Kind
+	owner owner.Owner
+	spec  settings.Settings
 }
 
 // hyperdiskPrefix begins the types of Google's Hyperdisks. Only one machine can attach one, unless
@@ -62,16 +63,16 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 		return nil, backend.Unavailable.Errorf("the identity of this cluster isn't known, so disks can't be distinguished from those of others: " +
 			"let the manager read the namespace kube-system")
 	}
-	spec, err := settingsFrom(*object.Spec.GCE)
+	spec, err := settings.From(*object.Spec.GCE)
 	if err != nil {
 		return nil, err
 	}
-	return &gceBackend{kind: k, name: object.Name, cluster: string(k.cluster), spec: spec}, nil
+	return &gceBackend{kind: k, owner: owner.Owner{Cluster: string(k.cluster), Backend: object.Name}, spec: spec}, nil
 }
 
 // signIn makes the client of one call to the backend. It reads the key each time, so a new key is
 // used at once, and a removed key never again.
-func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud.Client, error) {
+func (k *Kind) signIn(ctx context.Context, spec settings.Settings) (*cloud.Client, error) {
 	var with cloud.Key
 	if spec.Secret != "" {
 		var err error
@@ -85,7 +86,7 @@ func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud.Client, error)
 // Capabilities are those of a disk: one machine writes it, or many read it.
 func (b *gceBackend) Capabilities() backend.Capabilities {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
-	if !isHyperdisk(b.spec.disks.Type) {
+	if !isHyperdisk(b.spec.Disks.Type) {
 		modes = append(modes, corev1.ReadOnlyMany)
 	}
 	return backend.Capabilities{
@@ -117,7 +118,7 @@ func inCloud[Answer any](ctx context.Context, b *gceBackend, doing string, do fu
 	}
 	if err != nil {
 		var none Answer
-		return none, b.spec.Translate(doing, err)
+		return none, b.spec.Caller().Translate(doing, err)
 	}
 	return answer, nil
 }

@@ -3,12 +3,12 @@ package gce
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 )
 
 // List returns the disks and snapshots that have this backend's labels and a description that agrees.
@@ -28,26 +28,12 @@ func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held,
 	found, err := b.ownDisks(ctx, c)
 	var held []backend.Held
 	for _, one := range found {
-		read, _ := recordOf(one.Disk)
+		read, _ := owner.OfDisk(one.Disk)
 		held = append(held, backend.Held{ID: one.Name, Claim: read.Claim, Retained: one.Labels[labels.Retained] != ""})
 	}
 	slices.SortFunc(held, func(one, other backend.Held) int { return cmp.Compare(one.ID, other.ID) })
 	// A volume that was begun in two zones is one volume.
 	return slices.CompactFunc(held, func(one, other backend.Held) bool { return one.ID == other.ID }), err
-}
-
-// ownDisks lists the disks that are this backend's.
-func (b *gceBackend) ownDisks(ctx context.Context, c *cloud.Client) ([]*cloud.Disk, error) {
-	found, err := c.Disks(ctx, b.labelFilter())
-	return slices.DeleteFunc(found, func(one *cloud.Disk) bool {
-		_, foreign := b.checkOwner(one)
-		return foreign != nil
-	}), err
-}
-
-// labelFilter finds what has this backend's labels.
-func (b *gceBackend) labelFilter() string {
-	return fmt.Sprintf("(labels.%s = %q) AND (labels.%s = %q)", labels.Cluster, labels.ValueOf(b.cluster), labels.Backend, labels.ValueOf(b.name))
 }
 
 // Retain labels the volume's disk.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
-	"github.com/stowage-dev/stowage/internal/backend/gce/size"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 )
 
 // origin is what a new disk begins as a copy of. Its zero value is nothing.
@@ -42,7 +42,7 @@ func (b *gceBackend) originOf(ctx context.Context, c *cloud.Client, request back
 	case found.Status != cloud.DiskReady:
 		return origin{}, backend.InProgress.Errorf("disk %s, which is to be copied, is %s: waiting for it to be READY", found.Path(), found.Status)
 	}
-	if read, _ := recordOf(found.Disk); read.Claim != source.Claim {
+	if read, _ := owner.OfDisk(found.Disk); read.Claim != source.Claim {
 		return origin{}, backend.Conflict.Errorf("disk %s, which is to be copied, belongs to claim %s/%s, uid %s",
 			found.Path(), read.Claim.Namespace, read.Claim.Name, read.Claim.UID)
 	}
@@ -51,28 +51,6 @@ func (b *gceBackend) originOf(ctx context.Context, c *cloud.Client, request back
 
 func errNoOrigin(what string) error {
 	return backend.Invalid.Errorf("%s is gone, and no empty disk is made in place of its copy: create the claim again, with another source", what)
-}
-
-// whyNotCopied explains why the cloud refused to make a copy. It is asked after the call: an earlier one
-// may have made the copy while its source was there.
-func (b *gceBackend) whyNotCopied(ctx context.Context, c *cloud.Client, request backend.Request, refusal error) error {
-	if request.Source.Snapshot == "" {
-		_, err := b.originOf(ctx, c, request)
-		if err == nil {
-			err = refusal
-		}
-		return err
-	}
-	found, err := b.snapshotOfHandle(ctx, c, request.Source.Snapshot)
-	switch {
-	case err != nil:
-		return err
-	case found == nil:
-		return errNoOrigin("snapshot " + request.Source.Snapshot)
-	case found.DiskSizeGb > size.InGib(request.Capacity):
-		return backend.Invalid.Errorf("snapshot %s is of a disk with %dGi: ask for at least as much", request.Source.Snapshot, found.DiskSizeGb)
-	}
-	return refusal
 }
 
 // checkOrigin returns an error of kind Conflict where a disk of the request's name was made from

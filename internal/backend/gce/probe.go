@@ -29,7 +29,7 @@ func (b *gceBackend) probe(ctx context.Context, c *cloud.Client) error {
 		case known.Status == cloud.ZoneDown:
 			return backend.Unavailable.Errorf("zone %s is down: wait, or take it out of gce.zones", zone)
 		}
-		if _, err := c.DiskType(ctx, place.Zone(zone), b.spec.disks.Type); err != nil {
+		if _, err := c.DiskType(ctx, place.Zone(zone), b.spec.Disks.Type); err != nil {
 			return err
 		}
 	}

@@ -3,23 +3,15 @@ package gce
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
-	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
-	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
-	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
-	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
-	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
-	"github.com/stowage-dev/stowage/internal/backend/gce/zones"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -43,7 +35,7 @@ func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request bac
 	if len(found) == 0 {
 		return b.insert(ctx, c, request)
 	}
-	own, err := b.pickOwn(found)
+	own, err := b.owner.PickDisk(found)
 	if err != nil {
 		return nil, err
 	}
@@ -64,123 +56,39 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backen
 	if err != nil {
 		return nil, err
 	}
-	zone, err := b.zones().For(request, from.disk)
+	class, err := b.classOf(request, from)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := b.zones(class).For(request, from.disk)
 	if errors.Is(err, backend.WrongNode) {
 		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	disk, err := b.newDisk(ctx, c, zone, from, request)
+	plan := draft{request: request, from: from, class: class, zone: zone}
+	disk, err := b.newDisk(ctx, c, plan)
 	if err != nil {
 		return nil, err
 	}
-	at := place.Zone(zone)
-	if len(disk.ReplicaZones) > 0 {
-		at = place.RegionOf(zone)
+	if err := c.InsertDisk(ctx, plan.at(), disk); err != nil {
+		return nil, b.whyNotMade(ctx, c, plan, disk, err)
 	}
-	err = c.InsertDisk(ctx, at, disk)
-	switch reason := cloud.ReasonOf(err); {
-	case reason == cloud.Exists:
-		return nil, backend.InProgress.Errorf("disk %s exists by now: it is read again", request.ID)
-	case request.Source != nil && (reason == cloud.NotFound || reason == cloud.Invalid):
-		return nil, b.whyNotCopied(ctx, c, request, err)
-	case reason == cloud.NotFound:
-		return nil, backend.Invalid.Errorf("there is no %s, or no type %s in it: correct gce.zones, gce.diskType or the type of the StorageClass: %w", at, cloud.NameOf(disk.Type), err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	made, err := c.Disk(ctx, at, request.ID)
+	made, err := c.Disk(ctx, plan.at(), request.ID)
 	switch {
 	case err != nil:
 		return nil, err
 	case made == nil:
 		// A pod may have written it already: never an empty disk instead.
-		return nil, backend.Invalid.Errorf("disk %s was made in %s and was deleted since, not by Stowage: create the claim again", request.ID, at)
+		return nil, backend.Invalid.Errorf("disk %s was made in %s and was deleted since, not by Stowage: create the claim again", request.ID, plan.at())
 	}
 	return b.resume(made, request)
 }
 
-// newDisk is the disk of a request.
-func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, from origin, request backend.Request) (*compute.Disk, error) {
-	class, err := b.classOf(request, from)
-	if err != nil {
-		return nil, err
-	}
-	at, replicas, err := b.placeOf(class, zone, from, request)
-	if err != nil {
-		return nil, err
-	}
-	can, err := c.DiskType(ctx, at, class.Type)
-	if err != nil {
-		return nil, err
-	}
-	sizeGb, err := can.AtLeast(request.Capacity)
-	if err != nil {
-		return nil, err
-	}
-	description, err := json.Marshal(b.record(request.ID, request.Claim))
-	if err != nil {
-		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
-	}
-	wanted := &compute.Disk{
-		Name: request.ID, Description: string(description), Labels: b.labelled(class.Labels),
-		SizeGb: sizeGb, SourceSnapshot: from.snapshot, ProvisionedIops: class.IOPS, ProvisionedThroughput: class.Throughput,
-		Type: at.Path(c.Project) + "/diskTypes/" + class.Type, ReplicaZones: replicas,
-	}
-	diskclass.SetKey(wanted, class.Key)
-	if from.disk != nil {
-		wanted.SourceDisk, wanted.SizeGb = from.disk.Path(), max(sizeGb, from.disk.SizeGb)
-	}
-	return wanted, nil
-}
-
-// placeOf is where a new disk is made: in a zone or, with its replicas, in that zone's region.
-func (b *gceBackend) placeOf(class diskclass.Class, zone string, from origin, request backend.Request) (at place.Place, replicas []string, err error) {
-	if !class.Replicated {
-		return place.Zone(zone), nil, nil
-	}
-	pair, err := b.zones().Pair(request, zone, from.disk)
-	for _, one := range pair {
-		replicas = append(replicas, place.Zone(one).Path(b.spec.Project))
-	}
-	return place.RegionOf(zone), replicas, err
-}
-
-func (b *gceBackend) zones() zones.Zones { return zones.Zones{Backend: b.name, Names: b.spec.Zones} }
-
-// classOf is what a new disk is to have. The claim's VolumeAttributesClass comes before its StorageClass, and that before the
-// backend's spec. A copy has the type and the key of its source.
-func (b *gceBackend) classOf(request backend.Request, from origin) (wanted diskclass.Class, err error) {
-	if request.Attributes != nil {
-		wanted.Performance, err = performance.Of(*request.Attributes)
-	}
-	if err != nil {
-		return wanted, err
-	}
-	class, err := diskclass.Of(request.Parameters)
-	if err != nil {
-		return wanted, err
-	}
-	if from.disk != nil {
-		class, err = class.OfCopy(from.disk.Disk, b.spec.disks.Key)
-	}
-	// A call that is undone is repeated whatever the backend demands now: an earlier one may be under way.
-	if err != nil && !request.Unwanted {
-		return wanted, err
-	}
-	wanted = wanted.Or(class).Or(b.spec.disks.For(class.Type))
-	wanted.Labels[labels.Claim] = labels.ValueOf(string(request.Claim.UID))
-	if !request.Unwanted && isHyperdisk(wanted.Type) && slices.Contains(request.AccessModes, corev1.ReadOnlyMany) {
-		return wanted, backend.Invalid.Errorf("a disk of type %s can't be ReadOnlyMany: ask for ReadWriteOnce, or use a class with another type", wanted.Type)
-	}
-	return wanted, nil
-}
-
 // resume returns the volume of a disk that was begun for a request, once the disk is ready.
 func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backend.Volume, error) {
-	read, err := b.checkOwner(found)
+	read, err := b.owner.CheckDisk(found)
 	switch {
 	case err != nil:
 		return nil, err
@@ -215,7 +123,7 @@ func (b *gceBackend) volume(found *cloud.Disk, request backend.Request) *backend
 	}
 	if request.VolumeMode != corev1.PersistentVolumeBlock {
 		// The node formats a disk that is empty.
-		made.FSType = cmp.Or(request.FSType, b.spec.fsType)
+		made.FSType = cmp.Or(request.FSType, b.spec.FSType)
 	}
 	return made
 }

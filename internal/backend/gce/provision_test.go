@@ -18,7 +18,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -36,8 +38,8 @@ func TestADiskRecordsItsOwner(t *testing.T) {
 	if cloud.NameOf(disk.Zone) != zoneB || cloud.NameOf(disk.Type) != "hyperdisk-balanced" || disk.ProvisionedIops != 2000 || disk.SizeGb != 4 {
 		t.Errorf("the disk is %+v", disk)
 	}
-	want := record{"stowage.dev", backend.Owner{ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}}
-	var described record
+	want := owner.Disk{CreatedBy: "stowage.dev", Owner: backend.Owner{ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}}
+	var described owner.Disk
 	if err := json.Unmarshal([]byte(disk.Description), &described); err != nil || described != want {
 		t.Errorf("it is described as %q: %v", disk.Description, err)
 	}
@@ -138,12 +140,12 @@ func TestDisksWithoutANodeSpreadOverTheZones(t *testing.T) {
 	count := map[string]int{}
 	for i := range 300 {
 		request := backendtest.Request(fmt.Sprint(i))
-		zone, err := on.zones().For(request, nil)
+		zone, err := on.zones(diskclass.Class{}).For(request, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		count[zone]++
-		left, err := (&gceBackend{spec: fewer}).zones().For(request, nil)
+		left, err := (&gceBackend{spec: fewer}).zones(diskclass.Class{}).For(request, nil)
 		if err != nil || zone != zoneB && left != zone {
 			t.Errorf("volume %d goes from zone %s to %s because another was taken away: %v", i, zone, left, err)
 		}
@@ -172,7 +174,7 @@ func TestAClassDecidesOnTheZones(t *testing.T) {
 			request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: test.key, Values: test.values},
 			}}}
-			zone, err := w.open().zones().For(request, nil)
+			zone, err := w.open().zones(diskclass.Class{}).For(request, nil)
 			if test.wanted == "" {
 				w.mustBe(err, backend.Invalid, "allowedTopologies", "topology.kubernetes.io/zone")
 			} else if err != nil || !slices.Contains([]string{test.wanted, zoneB}, zone) {
@@ -265,7 +267,7 @@ func nodeNamed(name, zone string) *corev1.Node {
 func (w *world) ourDisk(on *gceBackend, uid string, sizeGb int64) *compute.Disk {
 	w.Helper()
 	request := backendtest.Request(uid)
-	description, err := json.Marshal(on.record(request.ID, request.Claim))
+	description, err := on.owner.DescribeDisk(request.ID, request.Claim)
 	w.must(err)
-	return &compute.Disk{Name: request.ID, Description: string(description), Labels: on.labelled(map[string]string{labels.Claim: string(request.Claim.UID)}), SizeGb: sizeGb}
+	return &compute.Disk{Name: request.ID, Description: description, Labels: on.owner.Label(map[string]string{labels.Claim: string(request.Claim.UID)}), SizeGb: sizeGb}
 }

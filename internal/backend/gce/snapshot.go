@@ -10,9 +10,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotclass"
-	"github.com/stowage-dev/stowage/internal/backend/gce/snapshotrecord"
 )
 
 // validSnapshotID is what backend.SnapshotID makes, as far as it is a name of a snapshot.
@@ -49,8 +49,8 @@ func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*compute.Snap
 	if err != nil {
 		return nil, err
 	}
-	wanted.Name, wanted.Labels = request.ID, b.labelled(wanted.Labels)
-	wanted.Description, err = b.snapshotOwner().Describe(request)
+	wanted.Name, wanted.Labels = request.ID, b.owner.Label(b.spec.Disks.Labels, wanted.Labels)
+	wanted.Description, err = b.owner.DescribeSnapshot(request)
 	return wanted, err
 }
 
@@ -65,8 +65,8 @@ func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, reques
 		return nil, err
 	}
 	err = c.InsertSnapshot(ctx, of, wanted)
-	switch cloud.ReasonOf(err) {
-	case cloud.Exists, cloud.NotFound:
+	switch reason.Of(err) {
+	case reason.Exists, reason.NotFound:
 		return nil, backend.InProgress.Errorf("snapshot %s exists by now, or disk %s is gone: both are read again: %w", request.ID, of.Path(), err)
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, reques
 
 // diskToKeep finds the disk of a volume: one of this backend, or one that it may attach.
 func (b *gceBackend) diskToKeep(ctx context.Context, c *cloud.Client, volume string) (*cloud.Disk, error) {
-	if existingID.MatchString(volume) && b.spec.existing {
+	if existingID.MatchString(volume) && b.spec.Existing {
 		ref, err := b.diskRefOf(volume)
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func (b *gceBackend) diskToKeep(ctx context.Context, c *cloud.Client, volume str
 // resumeSnapshot returns what there is of a snapshot that was begun for a request.
 func (b *gceBackend) resumeSnapshot(ctx context.Context, c *cloud.Client, found *compute.Snapshot, request backend.SnapshotRequest) (*backend.Snapshot, error) {
 	path := c.SnapshotPath(found.Name)
-	read, err := b.snapshotOwner().Read(found, path)
+	read, err := b.owner.CheckSnapshot(found, path)
 	switch {
 	case err != nil:
 		return nil, err
@@ -139,7 +139,7 @@ func (b *gceBackend) DeleteSnapshot(ctx context.Context, handle string) error {
 		if found == nil || err != nil {
 			return nil, err
 		}
-		if _, err := b.snapshotOwner().Read(found, handle); err != nil {
+		if _, err := b.owner.CheckSnapshot(found, handle); err != nil {
 			return nil, err
 		}
 		return nil, c.DeleteSnapshot(ctx, found)
@@ -172,7 +172,7 @@ func (b *gceBackend) snapshotOfHandle(ctx context.Context, c *cloud.Client, hand
 
 // snapshotName reads the path of a snapshot, which must be in the backend's project.
 func (b *gceBackend) snapshotName(handle string) (string, error) {
-	return b.snapshotOwner().NameOf(handle, b.spec.Project)
+	return b.owner.SnapshotName(handle, b.spec.Project)
 }
 
 // RetainSnapshot labels a snapshot, unless it is too late.
@@ -183,7 +183,7 @@ func (b *gceBackend) RetainSnapshot(ctx context.Context, handle string) error {
 			err = backend.NotFound.Errorf("there is no snapshot %s, or it is being deleted", handle)
 		}
 		if err == nil {
-			_, err = b.snapshotOwner().Read(found, handle)
+			_, err = b.owner.CheckSnapshot(found, handle)
 		}
 		if err != nil || found.Labels[labels.Retained] != "" {
 			return nil, err
@@ -195,16 +195,12 @@ func (b *gceBackend) RetainSnapshot(ctx context.Context, handle string) error {
 
 // heldSnapshots lists the snapshots that are this backend's.
 func (b *gceBackend) heldSnapshots(ctx context.Context, c *cloud.Client) (held []backend.Held, err error) {
-	found, err := c.Snapshots(ctx, b.labelFilter())
+	found, err := c.Snapshots(ctx, b.owner.Filter())
 	for _, one := range found {
 		path := c.SnapshotPath(one.Name)
-		if read, foreign := b.snapshotOwner().Read(one, path); foreign == nil {
+		if read, foreign := b.owner.CheckSnapshot(one, path); foreign == nil {
 			held = append(held, backend.Held{ID: path, Snapshot: read.Snapshot, Retained: one.Labels[labels.Retained] != ""})
 		}
 	}
 	return held, err
-}
-
-func (b *gceBackend) snapshotOwner() snapshotrecord.Owner {
-	return snapshotrecord.Owner{Cluster: b.cluster, Backend: b.name}
 }

@@ -3,6 +3,7 @@ package gce
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -71,6 +72,8 @@ const (
 	unanswered
 	// outdated calls are answered as if there were nothing.
 	outdated
+	// missing resources are answered as if they weren't there.
+	missing
 	// unfinished lists are answered with a page that has nothing, and another to come.
 	unfinished
 )
@@ -126,6 +129,11 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	case becomes == outdated:
 		answer.Header().Set("Content-Type", "application/json")
 		_, _ = answer.Write([]byte("{}"))
+		return
+	case becomes == missing:
+		answer.Header().Set("Content-Type", "application/json")
+		answer.WriteHeader(http.StatusNotFound)
+		_, _ = answer.Write([]byte(`{"error": {"code": 404, "errors": [{"reason": "notFound"}]}}`))
 		return
 	case becomes == unfinished:
 		answer.Header().Set("Content-Type", "application/json")
@@ -189,7 +197,7 @@ func (w *world) openAs(kind *Kind, name string, change ...func(*stowagev1alpha1.
 	if !isGCE {
 		w.Fatalf("opening made a %T", opened)
 	}
-	made.spec.disks.Replicated = w.replicated
+	made.spec.Disks.Replicated = w.replicated
 	return made
 }
 
@@ -208,16 +216,25 @@ func (w *world) inject(faults ...gcemock.Fault) {
 // removeFaults takes all faults away, as an administrator does.
 func (w *world) removeFaults() {
 	w.Helper()
-	url := strings.TrimSuffix(w.url, transport.BasePath) + "/_mock/faults"
-	request, err := http.NewRequestWithContext(w.Context(), http.MethodDelete, url, http.NoBody)
+	w.administer(http.MethodDelete, "faults")
+}
+
+// administer makes a call that only the mock has.
+func (w *world) administer(verb, what string) []byte {
+	w.Helper()
+	url := strings.TrimSuffix(w.url, transport.BasePath) + "/_mock/" + what
+	request, err := http.NewRequestWithContext(w.Context(), verb, url, http.NoBody)
 	w.must(err)
 	request.Header.Set("Authorization", "Bearer "+w.options.Token)
 	answer, err := http.DefaultClient.Do(request)
 	w.must(err)
-	answer.Body.Close()
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	w.must(err)
 	if answer.StatusCode != http.StatusOK {
-		w.Fatalf("removing faults: %s", answer.Status)
+		w.Fatalf("%s %s: %s", verb, what, answer.Status)
 	}
+	return text
 }
 
 // disksOf are the disks of a name, in all zones and in their region.

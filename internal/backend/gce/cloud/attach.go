@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // AttachOptions are the device name and the mode of an attached disk.
@@ -99,14 +100,14 @@ func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as A
 			return now != nil && now.attachedDisk(found.Path()) != nil, err
 		},
 	})
-	switch ReasonOf(err) {
-	case inUse:
+	switch reason.Of(err) {
+	case reason.InUse:
 		return backend.Conflict.Errorf("disk %s is attached elsewhere: it has to be detached there first: %w", found.Path(), err)
-	case overLimit:
+	case reason.OverLimit:
 		return backend.Exhausted.Errorf("instance %s has as many disks as it can have: place the pod elsewhere: %w", on.At.Name, err)
-	case NotFound:
+	case reason.NotFound:
 		return c.explainAbsence(ctx, found, on, err)
-	case notReady:
+	case reason.NotReady:
 		return backend.NotReady.Errorf("disk %s or instance %s isn't ready for the other: it is tried again: %w", found.Path(), on.At.Name, err)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // InsertDisk makes a disk in a place. A second call for the same disk joins the first operation.
@@ -57,7 +58,7 @@ func labelled(labels map[string]string, key, value string) map[string]string {
 
 // ifRelabelled explains the error of a call that another client's change of labels made fail.
 func ifRelabelled(what string, err error) error {
-	if ReasonOf(err) == changed {
+	if reason.Of(err) == reason.ConditionNotMet {
 		return backend.InProgress.Errorf("the labels of %s have changed: Stowage sets them again: %w", what, err)
 	}
 	return err

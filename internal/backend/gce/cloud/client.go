@@ -1,3 +1,10 @@
+// Package cloud is Google's Compute API as the gce backend uses it. It signs in, reads disks and
+// instances, makes changes of them, and waits for operations.
+//
+// A change is requested with a computed request id, so a repeat joins the operation in progress:
+// after a crash, and from a second leader. Package reason says why something was refused. The
+// package knows no StorageBackend and no owner of a disk: its caller, internal/backend/gce,
+// decides whether a disk may be changed.
 package cloud
 
 import (
@@ -9,6 +16,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/stowage-dev/stowage/internal/backend/gce/operations"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 )
 
@@ -20,6 +28,11 @@ type Target struct {
 	transport.Login
 	Project string
 	Zones   []string
+}
+
+// Caller is what signs in, as errors name it.
+func (t Target) Caller() reason.Caller {
+	return reason.Caller{Project: t.Project, Credentials: t.Credentials()}
 }
 
 // Key is a version of a service account key; empty where none is named.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // DeleteDisk deletes a disk that no instance has.
@@ -22,12 +23,12 @@ func (c *Client) DeleteDisk(ctx context.Context, found *Disk) error {
 			return c.disksIn(found.At()).Delete(ctx, found.Name, requestID)
 		},
 	})
-	switch ReasonOf(err) {
-	case inUse:
+	switch reason.Of(err) {
+	case reason.InUse:
 		return backend.InProgress.Errorf("disk %s is in use: it is deleted once it isn't: %w", found.Path(), err)
-	case NotFound:
+	case reason.NotFound:
 		return nil
-	case notReady:
+	case reason.NotReady:
 		if found.Status != DiskReady && found.Status != DiskFailed {
 			return backend.InProgress.Errorf("disk %s is %s: it is deleted after that: %w", found.Path(), found.Status, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // SettledDisk returns a disk as it is attached to an instance, after attaches in progress ended;
@@ -53,14 +54,14 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 			return unknown
 		}
 	}
-	switch known := ReasonOf(err); known {
-	case NotFound, Invalid:
+	switch known := reason.Of(err); known {
+	case reason.NotFound, reason.Invalid:
 		// The instance or the device may have gone since the read.
 		gone, unknown := isGone(ctx)
 		if gone || unknown != nil {
 			return unknown
 		}
-	case inUse, notReady:
+	case reason.InUse, reason.NotReady:
 		return backend.NotReady.Errorf("disk %s can't be detached from instance %s yet: it is tried again: %w", found.Path(), from.At.Name, err)
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // diskFields are the fields of listed disks that are read.
-const diskFields googleapi.Field = "id,name,selfLink,zone,region,replicaZones,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceSnapshot,status,type,users," +
+const diskFields googleapi.Field = "id,name,selfLink,zone,region,replicaZones,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceSnapshot,status,storagePool,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
 
 // Disk is a disk as the API described it.
@@ -72,7 +73,7 @@ func (c *Client) Disk(ctx context.Context, at place.Place, id string) (*Disk, er
 	defer cancel()
 	found, err := c.disksIn(at).Get(ctx, id)
 	switch {
-	case ReasonOf(err) == NotFound:
+	case reason.Of(err) == reason.NotFound:
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -138,7 +139,7 @@ func incomplete(scope string) error {
 
 // aboutProject explains NotFound for a list across a project.
 func (c *Client) aboutProject(err error) error {
-	if ReasonOf(err) == NotFound {
+	if reason.Of(err) == reason.NotFound {
 		return backend.Unavailable.Errorf("there is no project %s, or the manager's credentials may not see it: "+
 			"correct gce.project, in a new StorageBackend, or grant access: %w", c.Project, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 )
 
@@ -25,7 +26,7 @@ func (c *Client) DiskType(ctx context.Context, at place.Place, diskType string) 
 	defer cancel()
 	found, err := c.disksIn(at).Type(ctx, diskType)
 	switch {
-	case ReasonOf(err) == NotFound:
+	case reason.Of(err) == reason.NotFound:
 		return DiskType{}, backend.Invalid.Errorf("%s of project %s has no disks of type %s: correct gce.zones, gce.diskType or the type of the StorageClass: %w", at, c.Project, diskType, err)
 	case err != nil:
 		return DiskType{}, err

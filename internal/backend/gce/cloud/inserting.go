@@ -2,10 +2,10 @@ package cloud
 
 import (
 	"context"
-	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // CheckNoInsert returns an error of kind InProgress while a disk is being inserted that no list
@@ -26,15 +26,15 @@ func (c *Client) CheckNoInsert(ctx context.Context, id string, places ...place.P
 	return nil
 }
 
-// CheckNoInsertNear is CheckNoInsert for a zone that isn't the backend's any more: a caller that
-// gets WrongNode concludes that nothing is being made.
+// CheckNoInsertNear is CheckNoInsert for the zone of a node that can't have the disk, as its backend and its class
+// are now: a caller that gets WrongNode concludes that nothing is being made.
 func (c *Client) CheckNoInsertNear(ctx context.Context, id, zone string) error {
-	if zone == "" || slices.Contains(c.Zones, zone) {
+	if zone == "" {
 		return nil
 	}
 	err := c.CheckNoInsert(ctx, id, place.Around(zone)...)
-	switch ReasonOf(err) {
-	case NotFound, Invalid:
+	switch reason.Of(err) {
+	case reason.NotFound, reason.Invalid:
 		// The cloud has no such zone.
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // scheme is what the provider ids of instances begin with.
@@ -80,7 +81,7 @@ func (c *Client) instance(ctx context.Context, at InstanceRef) (*Instance, error
 	switch {
 	case err == nil:
 		return &Instance{found, at}, nil
-	case ReasonOf(err) != NotFound:
+	case reason.Of(err) != reason.NotFound:
 		return nil, err
 	}
 	return c.listed(ctx, at)
@@ -100,7 +101,7 @@ func (c *Client) listed(ctx context.Context, at InstanceRef) (found *Instance, e
 		}
 		return nil
 	})
-	if ReasonOf(err) == NotFound {
+	if reason.Of(err) == reason.NotFound {
 		err = backend.Unavailable.Errorf("there is no zone %s in project %s, or the manager's credentials may not see it: %w", at.Zone, at.Project, err)
 	}
 	return found, err

@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/digest"
 	"github.com/stowage-dev/stowage/internal/backend/gce/operations"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // maxAttempts is how many earlier attempts one call can pass.
@@ -47,16 +48,16 @@ func (c *Client) do(ctx context.Context, desired change) error {
 	for range maxAttempts {
 		began, err := c.send(ctx, desired, digest.RequestID(key, before))
 		switch {
-		case err != nil && ReasonOf(err) != noReason:
+		case err != nil && reason.Of(err) != reason.None:
 			return err
 		case err != nil:
-			return errors.Join(errSent, err)
+			return errors.Join(reason.ErrSent, err)
 		}
 		ended, err := c.await(ctx, desired, began)
 		if err != nil {
 			return err
 		}
-		if failed = failureOf(ended); failed == nil {
+		if failed = reason.Failure(ended); failed == nil {
 			seen, err := tookEffect(ctx, desired, began)
 			if seen || err != nil {
 				return err

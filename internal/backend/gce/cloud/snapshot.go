@@ -9,6 +9,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // Statuses of snapshots.
@@ -28,7 +29,7 @@ func (c *Client) Snapshot(ctx context.Context, name string) (*compute.Snapshot, 
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
 	found, err := c.compute.Snapshots.Get(c.Project, name).Context(ctx).Do()
-	if ReasonOf(err) == NotFound {
+	if reason.Of(err) == reason.NotFound {
 		return nil, nil
 	}
 	return found, err
@@ -92,12 +93,12 @@ func (c *Client) DeleteSnapshot(ctx context.Context, found *compute.Snapshot) er
 			return c.compute.Snapshots.Delete(c.Project, found.Name).RequestId(requestID).Context(ctx).Do()
 		},
 	})
-	switch ReasonOf(err) {
-	case NotFound:
+	switch reason.Of(err) {
+	case reason.NotFound:
 		return nil
-	case inUse:
+	case reason.InUse:
 		return backend.InProgress.Errorf("snapshot %s is in use: it is deleted once it isn't: %w", path, err)
-	case notReady:
+	case reason.NotReady:
 		if found.Status != SnapshotReady && found.Status != SnapshotFailed {
 			return backend.InProgress.Errorf("snapshot %s is %s: it is deleted after that: %w", path, found.Status, err)
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/storagepool"
+	"github.com/stowage-dev/stowage/internal/backend/gce/tags"
 )
 
 // Class is what a StorageClass says of its disks. What it leaves out is zero.
@@ -27,6 +29,10 @@ type Class struct {
 	Key string
 	// Replicated disks are in two zones of a region.
 	Replicated bool
+	// Pools are the storage pools that disks are made in, by zone. Nil: in none.
+	Pools storagepool.Pools
+	// Tags are those of Google's Resource Manager, values by PARENT/KEY.
+	Tags map[string]string
 	performance.Performance
 }
 
@@ -47,6 +53,10 @@ func Of(parameters map[string]string) (class Class, err error) {
 			class.IOPS, err = iopsOf(name, value)
 		case stowagev1alpha1.GCEThroughputParameter:
 			class.Throughput, err = throughputOf(name, value)
+		case stowagev1alpha1.GCEPoolsParameter:
+			class.Pools, err = storagepool.Of(value)
+		case stowagev1alpha1.GCETagsParameter:
+			class.Tags, err = tags.Of(value)
 		default:
 			err = backend.Invalid.Errorf("the StorageClass has the parameter %.100q, which disks don't have: use a class without it", name)
 		}
@@ -64,10 +74,16 @@ func (c Class) Or(others Class) Class {
 		merged = map[string]string{}
 	}
 	maps.Copy(merged, c.Labels)
-	return Class{
-		Type: cmp.Or(c.Type, others.Type), Labels: merged, Key: cmp.Or(c.Key, others.Key), Replicated: c.Replicated || others.Replicated,
-		Performance: performance.Performance{IOPS: cmp.Or(c.IOPS, others.IOPS), Throughput: cmp.Or(c.Throughput, others.Throughput)},
+	c.Type, c.Labels, c.Key = cmp.Or(c.Type, others.Type), merged, cmp.Or(c.Key, others.Key)
+	c.Replicated = c.Replicated || others.Replicated
+	c.Performance = performance.Performance{IOPS: cmp.Or(c.IOPS, others.IOPS), Throughput: cmp.Or(c.Throughput, others.Throughput)}
+	if c.Pools == nil {
+		c.Pools = others.Pools
 	}
+	if c.Tags == nil {
+		c.Tags = others.Tags
+	}
+	return c
 }
 
 // For is what a backend says of disks of a type: its performance is for its own type. Empty is that.

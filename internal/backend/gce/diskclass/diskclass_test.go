@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
+	"github.com/stowage-dev/stowage/internal/backend/gce/storagepool"
 )
 
 const key = "projects/example.com:keys/locations/europe-west3/keyRings/disks/cryptoKeys/Data_1"
@@ -28,6 +29,8 @@ func TestTheParametersOfAClassAreReadOrRefused(t *testing.T) {
 		"replicas":    {map[string]string{"replication-type": "regional-pd"}, Class{Replicated: true}, ""},
 		"no replicas": {map[string]string{"replication-type": "none"}, Class{}, ""},
 		"throughput":  {map[string]string{"provisioned-throughput-on-create": "250Mi"}, Class{Performance: performance.Performance{Throughput: 250}}, ""},
+		"pools":       {map[string]string{"storage-pools": "projects/p/zones/z/storagePools/fast"}, Class{Pools: storagepool.Pools{"z": {Project: "p", Zone: "z", Name: "fast"}}}, ""},
+		"tags":        {map[string]string{"resource-tags": "123/env/prod"}, Class{Tags: map[string]string{"123/env": "prod"}}, ""},
 
 		"a type that is a path":        {map[string]string{"type": "../pd-ssd"}, Class{}, "name a type such as pd-ssd"},
 		"no type":                      {map[string]string{"type": ""}, Class{}, "name a type such as pd-ssd"},
@@ -41,6 +44,8 @@ func TestTheParametersOfAClassAreReadOrRefused(t *testing.T) {
 		"throughput beyond any number": {map[string]string{"provisioned-throughput-on-create": "1e999999999"}, Class{}, "such as 250Mi"},
 		"a replication of no kind":     {map[string]string{"replication-type": "everywhere"}, Class{}, "write regional-pd or none"},
 		"what disks don't have":        {map[string]string{"enable-confidential-compute": "true"}, Class{}, `has the parameter "enable-confidential-compute"`},
+		"a pool's name alone":          {map[string]string{"storage-pools": "fast"}, Class{}, "write projects/PROJECT/zones/ZONE/storagePools/NAME"},
+		"a tag without its parent":     {map[string]string{"resource-tags": "env/prod"}, Class{}, "write PARENT/KEY/VALUE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Of(test.parameters)
@@ -55,10 +60,13 @@ func TestTheParametersOfAClassAreReadOrRefused(t *testing.T) {
 }
 
 func TestAMessageAboutAParameterIsShort(t *testing.T) {
-	long := strings.Repeat("x", 1<<20)
-	for _, name := range []string{"type", "labels", "disk-encryption-kms-key", "provisioned-iops-on-create", "provisioned-throughput-on-create", long} {
-		if _, err := Of(map[string]string{name: long}); err == nil || len(err.Error()) > 800 {
-			t.Errorf("%.40s: the error has %d bytes", name, len(err.Error()))
+	for _, long := range []string{strings.Repeat("x", 1<<20), strings.Repeat("123/x/x,", 1<<17), strings.Repeat("projects/p/zones/z/storagePools/x,", 1<<15)} {
+		for _, name := range []string{
+			"type", "labels", "disk-encryption-kms-key", "provisioned-iops-on-create", "provisioned-throughput-on-create", "storage-pools", "resource-tags", long,
+		} {
+			if _, err := Of(map[string]string{name: long}); err == nil || len(err.Error()) > 800 {
+				t.Errorf("%.40s: the error is %v", name, err)
+			}
 		}
 	}
 }
@@ -66,8 +74,9 @@ func TestAMessageAboutAParameterIsShort(t *testing.T) {
 func TestAClassComesBeforeABackend(t *testing.T) {
 	class := Class{Type: "pd-ssd", Labels: map[string]string{"team": "shop"}, Performance: performance.Performance{IOPS: 1}}
 	others := Class{Type: "pd-balanced", Labels: map[string]string{"team": "all", "site": "north"}, Key: key, Performance: performance.Performance{IOPS: 2, Throughput: 3}}
+	others.Pools, others.Tags = storagepool.Pools{"z": {Project: "p", Zone: "z", Name: "fast"}}, map[string]string{"123/env": "prod"}
 	want := Class{
-		Type: "pd-ssd", Labels: map[string]string{"team": "shop", "site": "north"}, Key: key,
+		Type: "pd-ssd", Labels: map[string]string{"team": "shop", "site": "north"}, Key: key, Pools: others.Pools, Tags: others.Tags,
 		Performance: performance.Performance{IOPS: 1, Throughput: 3},
 	}
 	if got := class.Or(others); !reflect.DeepEqual(got, want) {

@@ -13,12 +13,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/digest"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/backend/gce/storagepool"
 )
 
 // Zones are those in which a backend makes disks.
 type Zones struct {
 	Backend string
 	Names   []string
+	// Pools are those that the class names: then only their zones count. Nil: any zone will do.
+	Pools storagepool.Pools
 }
 
 // For chooses the zone of a new disk: that of the disk that it copies, its pod's, or else one that the
@@ -26,7 +29,7 @@ type Zones struct {
 // even if other zones were added or removed.
 func (z Zones) For(request backend.Request, copied *cloud.Disk) (string, error) {
 	if copied != nil {
-		return ofCopy(copied, request)
+		return z.ofCopy(copied, request)
 	}
 	if request.Node != nil {
 		return z.of(request.Node)
@@ -36,7 +39,12 @@ func (z Zones) For(request backend.Request, copied *cloud.Disk) (string, error) 
 		return "", backend.Invalid.Errorf("none of the zones of backend %s (%s) is within the allowedTopologies of the claim's StorageClass: "+
 			"add one to gce.zones, or use another class; zones go by the label %s", z.Backend, strings.Join(z.Names, ", "), corev1.LabelTopologyZone)
 	}
-	return spread(request, allowed), nil
+	pooled := slices.DeleteFunc(slices.Clone(allowed), func(zone string) bool { return !z.Pools.Allow(zone) })
+	if len(pooled) == 0 {
+		return "", backend.Invalid.Errorf("the StorageClass has storage pools in zones %.300s, and none in those where backend %s makes its disks (%s): "+
+			"use a class with a pool there in its parameter %s", z.Pools.Zones(), z.Backend, strings.Join(allowed, ", "), storagepool.Parameter)
+	}
+	return spread(request, pooled), nil
 }
 
 // Pair chooses the two zones of a new disk that is replicated: the one that For chose, and another of its region. It
@@ -76,12 +84,16 @@ func (z Zones) of(node *corev1.Node) (string, error) {
 		return "", backend.WrongNode.Errorf("node %s is in zone %s, and backend %s makes disks in %s only: so that pods are placed there, "+
 			"let the StorageClass have allowedTopologies with %s in them, or add the zone to gce.zones",
 			node.Name, zone, z.Backend, strings.Join(z.Names, ", "), corev1.LabelTopologyZone)
+	case !z.Pools.Allow(zone):
+		return "", backend.WrongNode.Errorf("node %s is in zone %s, and the StorageClass has storage pools in %.300s only: so that pods are placed there, "+
+			"use a class with allowedTopologies that has those zones under %s, or one with a pool of zone %s in its parameter %s",
+			node.Name, zone, z.Pools.Zones(), corev1.LabelTopologyZone, zone, storagepool.Parameter)
 	}
 	return zone, nil
 }
 
-// ofCopy checks that a zone of a disk is one for its copy, too.
-func ofCopy(from *cloud.Disk, request backend.Request) (string, error) {
+// ofCopy checks that a zone of a disk is one for its copy, too. No other node helps where the class has no pool there.
+func (z Zones) ofCopy(from *cloud.Disk, request backend.Request) (string, error) {
 	zones := from.Zones()
 	if request.Node != nil {
 		zone := request.Node.Labels[corev1.LabelTopologyZone]
@@ -94,6 +106,10 @@ func ofCopy(from *cloud.Disk, request backend.Request) (string, error) {
 	if at < 0 {
 		return "", backend.Invalid.Errorf("disk %s, which is to be copied, is in %s, which isn't within the allowedTopologies of the claim's StorageClass: "+
 			"use another class", from.Path(), from.In())
+	}
+	if !z.Pools.Allow(zones[at]) {
+		return "", backend.Invalid.Errorf("disk %s, which is to be copied, is in zone %s, and so is its copy, and the StorageClass has storage pools in %.300s only: "+
+			"use a class with a pool of that zone, or without the parameter %s", from.Path(), zones[at], z.Pools.Zones(), storagepool.Parameter)
 	}
 	return zones[at], nil
 }

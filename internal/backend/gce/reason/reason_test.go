@@ -1,4 +1,4 @@
-package cloud
+package reason
 
 import (
 	"testing"
@@ -19,26 +19,17 @@ func TestARegionsQuotaIsAQuota(t *testing.T) {
 	}
 }
 
-func TestAnIncompleteListIsAnError(t *testing.T) {
-	if err := checkReached([]string{"zones/europe-west3-a"}); backend.KindOf(err) != backend.Unavailable {
-		t.Errorf("got %v", err)
-	}
-	if err := checkReached(nil); err != nil {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestAnOperationThatFailsIsNotDone(t *testing.T) {
 	for name, ended := range map[string]*compute.Operation{
 		"with errors":        {Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: "X"}}}},
 		"with none of them":  {Error: &compute.OperationError{}},
 		"with a status only": {HttpErrorStatusCode: 503},
 	} {
-		if failureOf(ended) == nil {
+		if Failure(ended) == nil {
 			t.Errorf("%s: it is", name)
 		}
 	}
-	if err := failureOf(&compute.Operation{HttpErrorStatusCode: 0}); err != nil {
+	if err := Failure(&compute.Operation{HttpErrorStatusCode: 0}); err != nil {
 		t.Errorf("one that ended well: %v", err)
 	}
 }

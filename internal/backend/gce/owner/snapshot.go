@@ -1,6 +1,4 @@
-// Package snapshotrecord names the owners of snapshots in the cloud. A record is a snapshot's description, which
-// can't be changed.
-package snapshotrecord
+package owner
 
 import (
 	"encoding/json"
@@ -13,17 +11,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Creator is in the description of each disk and snapshot of Stowage.
-const Creator = "stowage.dev"
-
 // handleForm is the path of a snapshot: the handle that Google's own driver gives it, too.
 var handleForm = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/global/snapshots/([a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`)
 
-// Owner is a StorageBackend of a cluster.
-type Owner struct{ Cluster, Backend string }
-
-// Record names a snapshot's owner.
-type Record struct {
+// Snapshot names a snapshot's owner. It is the snapshot's description.
+type Snapshot struct {
 	CreatedBy string `json:"createdBy"`
 	ID        string `json:"id"`
 	Cluster   string `json:"cluster"`
@@ -33,22 +25,22 @@ type Record struct {
 	Volume   string    `json:"volume"`
 }
 
-// Describe returns the description of the snapshot of a request.
-func (o Owner) Describe(request backend.SnapshotRequest) (string, error) {
-	description, err := json.Marshal(Record{Creator, request.ID, o.Cluster, o.Backend, request.Owner, request.Volume})
+// DescribeSnapshot returns the description of the snapshot of a request.
+func (o Owner) DescribeSnapshot(request backend.SnapshotRequest) (string, error) {
+	description, err := json.Marshal(Snapshot{creator, request.ID, o.Cluster, o.Backend, request.Owner, request.Volume})
 	if err != nil {
 		return "", fmt.Errorf("describing snapshot %s: %w", request.ID, err)
 	}
 	return string(description), nil
 }
 
-// Read reads the record of a snapshot. It returns an error of kind Conflict where the snapshot isn't the owner's,
+// CheckSnapshot reads the record of a snapshot. It returns an error of kind Conflict where the snapshot isn't the owner's,
 // or its record doesn't fit its name.
-func (o Owner) Read(found *compute.Snapshot, path string) (Record, error) {
-	var read Record
+func (o Owner) CheckSnapshot(found *compute.Snapshot, path string) (Snapshot, error) {
+	var read Snapshot
 	err := json.Unmarshal([]byte(found.Description), &read)
 	switch {
-	case err != nil || read.CreatedBy != Creator:
+	case err != nil || read.CreatedBy != creator:
 		return read, backend.Conflict.Errorf("snapshot %s isn't Stowage's: its description names no owner; it is left alone", path)
 	case read.ID != found.Name || read.ID != backend.SnapshotID(read.Snapshot):
 		return read, backend.Conflict.Errorf("snapshot %s is described as snapshot %.200q, which doesn't fit: it is left alone", path, read.ID)
@@ -60,8 +52,8 @@ func (o Owner) Read(found *compute.Snapshot, path string) (Record, error) {
 	return read, nil
 }
 
-// NameOf reads the path of a snapshot, which must be in a project.
-func (o Owner) NameOf(handle, project string) (string, error) {
+// SnapshotName reads the path of a snapshot, which must be in a project.
+func (o Owner) SnapshotName(handle, project string) (string, error) {
 	parts := handleForm.FindStringSubmatch(handle)
 	switch {
 	case parts == nil:

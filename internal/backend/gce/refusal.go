@@ -1,0 +1,87 @@
+package gce
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/api/compute/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
+	"github.com/stowage-dev/stowage/internal/backend/gce/size"
+	"github.com/stowage-dev/stowage/internal/backend/gce/storagepool"
+	"github.com/stowage-dev/stowage/internal/backend/gce/tags"
+)
+
+// whyNotMade explains why the cloud refused to make a disk. It reads what the disk depends on after the call: an earlier call
+// may have made the disk while that was there.
+func (b *gceBackend) whyNotMade(ctx context.Context, c *cloud.Client, plan draft, disk *compute.Disk, refusal error) error {
+	why := reason.Of(refusal)
+	switch {
+	case why == reason.Exists:
+		return backend.InProgress.Errorf("disk %s exists by now: it is read again", disk.Name)
+	case why == reason.Forbidden && disk.Params != nil:
+		return tags.WhyRefused(disk, refusal)
+	case why != reason.NotFound && why != reason.Invalid:
+		return refusal
+	}
+	if plan.request.Source != nil {
+		if err := b.whyNotCopied(ctx, c, plan.request, refusal); !errors.Is(err, refusal) {
+			return err
+		}
+	}
+	switch {
+	case disk.StoragePool != "" && !plan.request.Unwanted:
+		return b.whyNotInPool(ctx, c, plan.class.Pools[plan.zone], disk, refusal)
+	case why == reason.NotFound && plan.request.Source == nil:
+		return backend.Invalid.Errorf("there is no %s, or no type %s in it: correct gce.zones, gce.diskType or the type of the StorageClass: %w",
+			plan.at(), cloud.NameOf(disk.Type), refusal)
+	}
+	return refusal
+}
+
+// whyNotInPool explains why the cloud refused to make a disk in a storage pool.
+func (b *gceBackend) whyNotInPool(ctx context.Context, c *cloud.Client, in storagepool.Pool, disk *compute.Disk, refusal error) error {
+	found, err := c.StoragePool(ctx, in.Project, in.Zone, in.Name)
+	if err != nil {
+		return backend.Unavailable.Errorf("the Compute API refused a disk in storage pool %s, and reading the pool failed (%w): %w", in.Path(), err, refusal)
+	}
+	return storagepool.WhyRefused(found, disk, refusal)
+}
+
+// whyNotGrown explains why the cloud refused to grow a disk: its storage pool may be full.
+func (b *gceBackend) whyNotGrown(ctx context.Context, c *cloud.Client, found *cloud.Disk, capacity resource.Quantity, refusal error) error {
+	in, has := storagepool.OfPath(cloud.PathOf(found.StoragePool))
+	if !has || reason.Of(refusal) != reason.Invalid {
+		return refusal
+	}
+	pool, err := c.StoragePool(ctx, in.Project, in.Zone, in.Name)
+	if err != nil {
+		return backend.Unavailable.Errorf("the Compute API refused to grow disk %s, and reading its storage pool %s failed (%w): %w", found.Name, in.Path(), err, refusal)
+	}
+	return storagepool.WhyNotGrown(pool, found.Disk, size.InGib(capacity)-found.SizeGb, refusal)
+}
+
+// whyNotCopied explains why the cloud refused to make a copy. It is asked after the call: an earlier one
+// may have made the copy while its source was there.
+func (b *gceBackend) whyNotCopied(ctx context.Context, c *cloud.Client, request backend.Request, refusal error) error {
+	if request.Source.Snapshot == "" {
+		_, err := b.originOf(ctx, c, request)
+		if err == nil {
+			err = refusal
+		}
+		return err
+	}
+	found, err := b.snapshotOfHandle(ctx, c, request.Source.Snapshot)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return errNoOrigin("snapshot " + request.Source.Snapshot)
+	case found.DiskSizeGb > size.InGib(request.Capacity):
+		return backend.Invalid.Errorf("snapshot %s is of a disk with %dGi: ask for at least as much", request.Source.Snapshot, found.DiskSizeGb)
+	}
+	return refusal
+}
