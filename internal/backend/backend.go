@@ -59,6 +59,8 @@ type Prober interface {
 type Capabilities struct {
 	// AccessModes that its volumes can have.
 	AccessModes []corev1.PersistentVolumeAccessMode
+	// OnlyBlock are those of the access modes that volumes can have as block devices only.
+	OnlyBlock []corev1.PersistentVolumeAccessMode
 	// VolumeModes that its volumes can have.
 	VolumeModes []corev1.PersistentVolumeMode
 	// FSTypes are the file systems that a StorageClass can choose for its volumes. Empty:
@@ -225,6 +227,9 @@ func (c Capabilities) CheckUse(accessModes []corev1.PersistentVolumeAccessMode, 
 	for _, mode := range accessModes {
 		if !slices.Contains(c.AccessModes, mode) {
 			return Invalid.Errorf("access mode %s is not supported here: ask for one of %v", mode, c.AccessModes)
+		}
+		if volumeMode != corev1.PersistentVolumeBlock && slices.Contains(c.OnlyBlock, mode) {
+			return Invalid.Errorf("access mode %s is for block devices only: ask for volumeMode %s, or for another access mode", mode, corev1.PersistentVolumeBlock)
 		}
 	}
 	if !slices.Contains(c.VolumeModes, volumeMode) {

@@ -75,7 +75,7 @@ func TestADiskHasTheTypeOfItsClass(t *testing.T) {
 	readers := ofClass("3", map[string]string{"type": "hyperdisk-balanced"})
 	readers.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany}
 	_, err = w.provision(w.open(), readers)
-	w.mustBe(err, backend.Invalid, "a disk of type hyperdisk-balanced can't be ReadOnlyMany")
+	w.mustBe(err, backend.Invalid, "a disk of type hyperdisk-balanced can't be written first and be ReadOnlyMany later")
 	if w.has("pvc-2") || w.has("pvc-3") {
 		t.Error("a disk was made")
 	}

@@ -2,13 +2,12 @@ package gce
 
 import (
 	"context"
-	"slices"
 
 	"google.golang.org/api/compute/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/accessmode"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
@@ -41,6 +40,10 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, plan draft) (
 	if err != nil {
 		return nil, err
 	}
+	accessMode, err := accessmode.Of(class.Type, request.AccessModes)
+	if err != nil && !request.Unwanted {
+		return nil, err
+	}
 	can, err := c.DiskType(ctx, plan.at(), class.Type)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, plan draft) (
 	wanted := &compute.Disk{
 		Name: request.ID, Description: description, Labels: b.owner.Label(b.spec.Disks.Labels, class.Labels),
 		SizeGb: sizeGb, SourceSnapshot: from.snapshot, ProvisionedIops: class.IOPS, ProvisionedThroughput: class.Throughput,
-		StoragePool: class.Pools[plan.zone].Path(), ReplicaZones: replicas,
+		AccessMode: accessMode, StoragePool: class.Pools[plan.zone].Path(), ReplicaZones: replicas,
 		Type: plan.at().Path(c.Project) + "/diskTypes/" + class.Type,
 	}
 	diskclass.SetKey(wanted, class.Key)
@@ -109,8 +112,5 @@ func (b *gceBackend) classOf(request backend.Request, from origin) (wanted diskc
 	}
 	wanted = wanted.Or(class).Or(b.spec.Disks.For(class.Type))
 	wanted.Labels[labels.Claim] = labels.ValueOf(string(request.Claim.UID))
-	if !request.Unwanted && isHyperdisk(wanted.Type) && slices.Contains(request.AccessModes, corev1.ReadOnlyMany) {
-		return wanted, backend.Invalid.Errorf("a disk of type %s can't be ReadOnlyMany: ask for ReadWriteOnce, or use a class with another type", wanted.Type)
-	}
 	return wanted, nil
 }

@@ -10,7 +10,6 @@ package gce
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,12 +26,6 @@ type gceBackend struct {
 	owner owner.Owner
 	spec  settings.Settings
 }
-
-// hyperdiskPrefix begins the types of Google's Hyperdisks. Only one machine can attach one, unless
-// its access mode forbids writing.
-const hyperdiskPrefix = "hyperdisk-"
-
-func isHyperdisk(diskType string) bool { return strings.HasPrefix(diskType, hyperdiskPrefix) }
 
 // Kind makes GCE backends.
 type Kind struct {
@@ -83,14 +76,12 @@ func (k *Kind) signIn(ctx context.Context, spec settings.Settings) (*cloud.Clien
 	return k.clients.SignIn(ctx, spec.Target, with)
 }
 
-// Capabilities are those of a disk: one machine writes it, or many read it.
+// Capabilities are those of disks of any type, since a class can name one. Package accessmode says what a type has not. No
+// file system of Stowage's can be written by two machines.
 func (b *gceBackend) Capabilities() backend.Capabilities {
-	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
-	if !isHyperdisk(b.spec.Disks.Type) {
-		modes = append(modes, corev1.ReadOnlyMany)
-	}
 	return backend.Capabilities{
-		AccessModes: modes,
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadOnlyMany, corev1.ReadWriteMany},
+		OnlyBlock:   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
 		FSTypes:     []string{"ext4", "xfs"},
 		Clones:      true,

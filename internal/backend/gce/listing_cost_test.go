@@ -6,11 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 )
 
 func TestOnlyInstancesThatDisksNameAreListedAndOnlyTheirDisks(t *testing.T) {
@@ -40,17 +35,5 @@ func TestOnlyInstancesThatDisksNameAreListedAndOnlyTheirDisks(t *testing.T) {
 	}
 	if fields := query.Get("fields"); !strings.Contains(fields, "disks(") || strings.Contains(fields, "metadata") {
 		t.Errorf("it asks for the fields %q", fields)
-	}
-}
-
-func TestADiskForOneMachineIsNotOfferedToMany(t *testing.T) {
-	w := newWorld(t)
-	for diskType, can := range map[string]bool{"": true, "pd-ssd": true, "hyperdisk-balanced": false, "hyperdisk-extreme": false} {
-		on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.DiskType = diskType })
-		request := backendtest.Request("1")
-		request.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany}
-		if err := on.Capabilities().Check(request); (err == nil) != can {
-			t.Errorf("%q offers ReadOnlyMany: %v", diskType, err)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/accessmode"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
@@ -35,6 +36,8 @@ func (b *gceBackend) whyNotMade(ctx context.Context, c *cloud.Client, plan draft
 	switch {
 	case disk.StoragePool != "" && !plan.request.Unwanted:
 		return b.whyNotInPool(ctx, c, plan.class.Pools[plan.zone], disk, refusal)
+	case why == reason.Invalid && disk.AccessMode != "" && !plan.request.Unwanted:
+		return accessmode.WhyRefused(disk, refusal)
 	case why == reason.NotFound && plan.request.Source == nil:
 		return backend.Invalid.Errorf("there is no %s, or no type %s in it: correct gce.zones, gce.diskType or the type of the StorageClass: %w",
 			plan.at(), cloud.NameOf(disk.Type), refusal)

@@ -8,15 +8,8 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"github.com/stowage-dev/stowage/internal/gcemock/state"
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
-)
-
-// Access modes of hyperdisks. Persistent disks have none: the mode of each attachment
-// decides which instances share them.
-const (
-	AccessSingle = "READ_WRITE_SINGLE"
-	AccessMany   = "READ_WRITE_MANY"
-	AccessRead   = "READ_ONLY_MANY"
 )
 
 // diskKind is what Google documents of a type of disk.
@@ -58,29 +51,29 @@ var diskKinds = map[string]diskKind{
 		description: "Hyperdisk Balanced", minGb: 4, maxGb: 65536, defaultGb: 100,
 		iops:        performance{least: 3000, most: 160_000, mostPerGb: 500, base: 3000, perGb: 6},
 		throughput:  performance{least: 140, most: 2400, base: 140, perGb: 1.5},
-		accessModes: []string{AccessSingle, AccessMany},
+		accessModes: []string{state.AccessSingle, state.AccessMany},
 	},
 	"hyperdisk-balanced-high-availability": {
 		description: "Hyperdisk Balanced High Availability", minGb: 4, maxGb: 65536, defaultGb: 100,
 		regionalMinGb: 4, onlyRegional: true,
 		iops:        performance{least: 3000, most: 100_000, mostPerGb: 500, base: 3000, perGb: 6},
 		throughput:  performance{least: 140, most: 2400, base: 140, perGb: 1.5},
-		accessModes: []string{AccessSingle, AccessMany},
+		accessModes: []string{state.AccessSingle, state.AccessMany},
 	},
 	"hyperdisk-extreme": {
 		description: "Hyperdisk Extreme", minGb: 64, maxGb: 65536, defaultGb: 1000,
 		iops:        performance{least: 128, most: 350_000, leastPerGb: 2, mostPerGb: 1200, perGb: 100},
-		accessModes: []string{AccessSingle},
+		accessModes: []string{state.AccessSingle},
 	},
 	"hyperdisk-throughput": {
 		description: "Hyperdisk Throughput", minGb: 2048, maxGb: 32768, defaultGb: 2048,
 		throughput:  performance{least: 20, most: 2400, leastPerGb: 10.0 / 1024, mostPerGb: 90.0 / 1024, perGb: 90.0 / 1024},
-		accessModes: []string{AccessSingle},
+		accessModes: []string{state.AccessSingle},
 	},
 	"hyperdisk-ml": {
 		description: "Hyperdisk ML", minGb: 4, maxGb: 65536, defaultGb: 100,
 		throughput:  performance{least: 400, most: 1_200_000, leastPerGb: 0.12, mostPerGb: 1600, perGb: 24},
-		accessModes: []string{AccessSingle, AccessRead},
+		accessModes: []string{state.AccessSingle, state.AccessRead},
 	},
 }
 

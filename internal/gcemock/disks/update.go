@@ -82,7 +82,7 @@ func (j *updateDisk) check(s *engine.Engine, row compute.Disk) error {
 			fmt.Sprintf("New disk size '%d' GiB must be larger than existing size '%d' GiB.", j.SizeGb, row.SizeGb))
 	}
 	if j.AccessMode != "" && j.AccessMode != row.AccessMode {
-		if row.AccessMode == AccessRead {
+		if row.AccessMode == state.AccessRead {
 			return wire.Invalid("resource.accessMode", j.AccessMode, "A disk that is READ_ONLY_MANY stays so.")
 		}
 		if err := s.RefuseUsers(j.Path); err != nil {

@@ -15,6 +15,7 @@ func (s *Engine) Device(row state.Attachment) hotplug.Device {
 	return hotplug.Device{
 		Project: wire.ProjectOf(row.Instance), Zone: wire.ZoneOf(row.Instance), Instance: wire.BaseName(row.Instance),
 		Name: row.DeviceName, Image: s.Contents.Path(disk.Id), ReadOnly: row.Mode == state.ReadOnly,
+		Shared: disk.AccessMode == state.AccessMany,
 	}
 }
 

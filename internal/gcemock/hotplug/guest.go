@@ -67,6 +67,10 @@ func (g Guests) plug(ctx context.Context, device Device, free string) (letter st
 	if device.ReadOnly {
 		flags = "r"
 	}
+	if device.Shared {
+		// Without it, the guest locks the file.
+		flags += "c"
+	}
 	if _, err = command(ctx, g.socket(device), "config ubd"+letter+flags+"="+device.Image); err != nil {
 		return "", errors.Join(err, g.Folder.removeSerial(device))
 	}

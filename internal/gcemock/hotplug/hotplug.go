@@ -26,6 +26,8 @@ type Device struct {
 	// Image is the file that has its contents.
 	Image    string
 	ReadOnly bool
+	// Shared devices have other instances that can write them.
+	Shared bool
 }
 
 // Attacher makes devices appear on instances. Each call can be repeated after a crash,

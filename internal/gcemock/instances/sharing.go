@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
-	"github.com/stowage-dev/stowage/internal/gcemock/disks"
 	"github.com/stowage-dev/stowage/internal/gcemock/engine"
 	"github.com/stowage-dev/stowage/internal/gcemock/state"
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
@@ -19,14 +18,14 @@ const mostWriters = 8
 // checkSharing checks that a disk can be attached beside the attachments that it has,
 // but for the one that an operation has taken itself.
 func checkSharing(s *engine.Engine, disk compute.Disk, requested state.Attachment, operation string) error {
-	if disk.AccessMode == disks.AccessRead && requested.Mode != state.ReadOnly {
+	if disk.AccessMode == state.AccessRead && requested.Mode != state.ReadOnly {
 		return wire.Invalid("resource.mode", requested.Mode, "A disk with access mode READ_ONLY_MANY can only be attached as READ_ONLY.")
 	}
-	if disk.AccessMode == disks.AccessMany && requested.Forced {
+	if disk.AccessMode == state.AccessMany && requested.Forced {
 		return wire.Invalid("forceAttach", "true", "A disk with access mode READ_WRITE_MANY can't be attached by force.")
 	}
 	others := othersOf(s, requested.Disk, operation)
-	if len(others) >= mostWriters && disk.AccessMode == disks.AccessMany {
+	if len(others) >= mostWriters && disk.AccessMode == state.AccessMany {
 		return wire.InUse(requested.Disk, others[0].Instance)
 	}
 	for _, other := range others {
@@ -48,9 +47,9 @@ func othersOf(s *engine.Engine, disk, operation string) []state.Attachment {
 // canShare reports whether two instances can have a disk at once in these modes.
 func canShare(accessMode, one, other string) bool {
 	switch accessMode {
-	case disks.AccessMany:
+	case state.AccessMany:
 		return true
-	case disks.AccessSingle:
+	case state.AccessSingle:
 		return false
 	default:
 		// A writer of a persistent disk is alone.

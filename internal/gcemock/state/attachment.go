@@ -13,6 +13,14 @@ const (
 	SCSI      = "SCSI"
 )
 
+// Access modes of hyperdisks. Persistent disks have none: the mode of each attachment
+// decides which instances share them.
+const (
+	AccessSingle = "READ_WRITE_SINGLE"
+	AccessMany   = "READ_WRITE_MANY"
+	AccessRead   = "READ_ONLY_MANY"
+)
+
 // Attachment is a disk on an instance. Its path is the instance's, and the name of the
 // device.
 type Attachment struct {

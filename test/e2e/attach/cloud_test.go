@@ -36,6 +36,9 @@ type cloud struct {
 	journals []string
 }
 
+// machineType is one for persistent disks and for Hyperdisks.
+const machineType = "n2-standard-2"
+
 // newCloud starts a cloud that has nothing but an instance for each node.
 func newCloud(ctx context.Context, folder guest.Folder, nodes ...string) (*cloud, error) {
 	c := &cloud{folder: filepath.Join(folder.Memory(), "cloud")}
@@ -44,7 +47,7 @@ func newCloud(ctx context.Context, folder guest.Folder, nodes ...string) (*cloud
 		"--attach=uml", "--uml-dir=" + folder.Memory(), "--latency=" + usualLatency.String(), "--log-level=1",
 	}
 	for _, node := range nodes {
-		arguments = append(arguments, "--instance="+zone+"/"+node)
+		arguments = append(arguments, "--instance="+zone+"/"+node+":"+machineType)
 	}
 	c.Program = cluster.NewCloud(address, folder.Log("gce-mock"), arguments...)
 	var err error

@@ -34,6 +34,16 @@ func TestTheJournalTellsOfTwoWriters(t *testing.T) {
 	}
 }
 
+func TestADiskThatIsSharedMayHaveTwoWriters(t *testing.T) {
+	journal := row("a", readWrite) + row("b", readWrite)
+	if attachments, err := neverTwice(journal, "d"); attachments != 2 || err != nil {
+		t.Errorf("%d attachments, %v", attachments, err)
+	}
+	if _, err := neverTwice(journal, "e"); err == nil {
+		t.Error("another disk may have two")
+	}
+}
+
 func TestARefusedAttachNamesTheInstanceThatHasTheDisk(t *testing.T) {
 	const call = `{"method":"instances.attachDisk","path":"/compute/v1/projects/p/zones/z/instances/a/attachDisk","error":"`
 	const inUse = "400 resourceInUseByAnotherResource: The disk resource 'd' is already being used by 'projects/p/zones/z/instances/"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -17,9 +18,9 @@ const readWrite = "READ_WRITE"
 type attachedRow struct{ Instance, Disk, Mode string }
 
 // neverTwice replays the cloud's journal, in which each line is a change: no disk was
-// ever attached to two instances of which one could write. It returns how many
-// attachments there were.
-func neverTwice(journal string) (attachments int, err error) {
+// ever attached to two instances of which one could write, but for those that are shared.
+// It returns how many attachments there were.
+func neverTwice(journal string, shared ...string) (attachments int, err error) {
 	rows := map[string]attachedRow{}
 	lines := bufio.NewScanner(strings.NewReader(journal))
 	lines.Buffer(nil, len(journal)+1)
@@ -36,7 +37,9 @@ func neverTwice(journal string) (attachments int, err error) {
 			if _, known := rows[at]; !known {
 				attachments++
 			}
-			rows[at] = *row
+			if !slices.Contains(shared, row.Disk) {
+				rows[at] = *row
+			}
 		}
 		if err := writersAlone(rows); err != nil {
 			return 0, fmt.Errorf("after line %d of the cloud's journal, %w", number, err)

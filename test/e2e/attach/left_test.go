@@ -35,7 +35,7 @@ func left(s *spec) {
 		if err != nil {
 			return err
 		}
-		attachments, err := neverTwice(strings.Join(append(s.cloud.journals, journal), ""))
+		attachments, err := neverTwice(strings.Join(append(s.cloud.journals, journal), ""), s.shared...)
 		if err == nil && attachments == 0 {
 			err = errors.New("it has no attachment")
 		}

@@ -74,6 +74,7 @@ var _ = Describe("A cloud's disk", Ordered, Label("attach", "volumes"), func() {
 	It("comes back to a pod that is made again at once, where it was", checks(cameBack))
 	//proves:csi/gce-Block
 	It("is a block device for pods that want one", checks(raw))
+	It("is written by pods of two nodes at once, as a device of a type that can be shared", checks(sharedByNodes))
 	//proves:csi/expansion
 	It("grows", checks(grown))
 	It("is copied, and both are used on one node", checks(copied))

@@ -22,6 +22,8 @@ type testbed struct {
 	watcher *watcher
 	nodes   [nodes + 1]*guest.Node
 	stowage *guest.Stowage
+	// shared are the paths of disks that two nodes may write.
+	shared []string
 	// data is the claim of most specs, and spare one of the hasty backend.
 	data, spare *corev1.PersistentVolumeClaim
 }

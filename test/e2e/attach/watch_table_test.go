@@ -26,6 +26,19 @@ func TestTheWatcherTellsOfTwoWritersAndOfBlindness(t *testing.T) {
 	}
 }
 
+func TestTheWatcherExceptsADiskThatIsShared(t *testing.T) {
+	w := &watcher{images: "/images"}
+	w.share("1.img")
+	w.note(map[string][]int{"/images/1.img": {1, 2}})
+	if err := w.verdict(); err != nil {
+		t.Error(err)
+	}
+	w.note(map[string][]int{"/images/2.img": {1, 2}})
+	if w.verdict() == nil {
+		t.Error("it excepts another disk")
+	}
+}
+
 func TestAnImageThatIsReadIsNotWritten(t *testing.T) {
 	folder := t.TempDir()
 	w := &watcher{images: folder}

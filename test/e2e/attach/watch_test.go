@@ -28,6 +28,8 @@ type watcher struct {
 	mutex sync.Mutex
 	// inspections is how often it looked, and most is how many disks it saw at once.
 	inspections, most int
+	// shared are the disks' files that two guests may write.
+	shared []string
 	// twice is what it must never see.
 	twice []string
 }
@@ -113,11 +115,18 @@ func (w *watcher) note(writers map[string][]int) {
 	w.inspections++
 	w.most = max(w.most, len(writers))
 	for image, groups := range writers {
-		if len(groups) > 1 {
+		if len(groups) > 1 && !slices.Contains(w.shared, filepath.Base(image)) {
 			w.twice = append(w.twice, fmt.Sprintf("%s: %s is open to write in process groups %v",
 				time.Now().Format(time.TimeOnly), filepath.Base(image), groups))
 		}
 	}
+}
+
+// share excepts a disk's file: several guests may write it.
+func (w *watcher) share(image string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.shared = append(w.shared, image)
 }
 
 // verdict is an error if any disk ever had two writers, or if the watcher is blind.

@@ -72,7 +72,7 @@ func checkFree(found *Disk, on *Instance, as AttachOptions) error {
 		if PathOf(user) == PathOf(on.SelfLink) {
 			return backend.NotReady.Errorf("disk %s was attached to instance %s, and was detached during this call: it is attached again", found.Path(), on.At.Name)
 		}
-		if as.Mode == ReadWrite && !as.takes {
+		if as.Mode == ReadWrite && !as.takes && !found.isWrittenByMany() {
 			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.Path(), NameOf(user))
 		}
 	}
@@ -100,14 +100,19 @@ func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as A
 			return now != nil && now.attachedDisk(found.Path()) != nil, err
 		},
 	})
-	switch reason.Of(err) {
-	case reason.InUse:
+	switch why := reason.Of(err); {
+	case why == reason.InUse && found.isWrittenByMany():
+		return backend.Exhausted.Errorf("disk %s is attached to as many instances as can have it, or is just being attached: detach it elsewhere: %w", found.Path(), err)
+	case why == reason.InUse:
 		return backend.Conflict.Errorf("disk %s is attached elsewhere: it has to be detached there first: %w", found.Path(), err)
-	case reason.OverLimit:
+	case why == reason.OverLimit:
 		return backend.Exhausted.Errorf("instance %s has as many disks as it can have: place the pod elsewhere: %w", on.At.Name, err)
-	case reason.NotFound:
+	case why == reason.Invalid:
+		return backend.Invalid.Errorf("instance %s can't have disk %s, of type %s: place the pod on a node whose machine type can: %w",
+			on.At.Name, found.Path(), NameOf(found.Type), err)
+	case why == reason.NotFound:
 		return c.explainAbsence(ctx, found, on, err)
-	case reason.NotReady:
+	case why == reason.NotReady:
 		return backend.NotReady.Errorf("disk %s or instance %s isn't ready for the other: it is tried again: %w", found.Path(), on.At.Name, err)
 	}
 	return err

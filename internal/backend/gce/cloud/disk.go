@@ -23,6 +23,13 @@ const (
 	DiskFailed   = "FAILED"
 )
 
+// Access modes of Hyperdisks that several instances can have. Without one, a disk has one writer or, unless it is a
+// Hyperdisk, many readers.
+const (
+	WrittenByMany = "READ_WRITE_MANY"
+	ReadByMany    = "READ_ONLY_MANY"
+)
+
 // diskFields are the fields of listed disks that are read.
 const diskFields googleapi.Field = "id,name,selfLink,zone,region,replicaZones,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceSnapshot,status,storagePool,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
@@ -46,6 +53,9 @@ func (d *Disk) In() string { return "zone " + strings.Join(d.Zones(), " and ") }
 func (d *Disk) Capacity() resource.Quantity {
 	return size.Of(d.SizeGb)
 }
+
+// isWrittenByMany reports whether several instances can write the disk.
+func (d *Disk) isWrittenByMany() bool { return d.AccessMode == WrittenByMany }
 
 // incarnation identifies a disk among all that had or will have its name.
 func (d *Disk) incarnation() string { return fmt.Sprint(d.Id) }

@@ -33,9 +33,10 @@ func (c *Client) IsDown(ctx context.Context, zone string) (bool, error) {
 }
 
 // mayTake reports whether a writer may take a replicated disk from all instances that have it: their zones are down, so none
-// of them can be asked to detach it. The storage refuses what such an instance still writes.
+// of them can be asked to detach it. The storage refuses what such an instance still writes. A disk that several instances
+// can write isn't taken: it is shared.
 func (c *Client) mayTake(ctx context.Context, found *Disk, to *Instance, mode string) (bool, error) {
-	if !found.At().IsRegion() || len(found.Users) == 0 || mode != ReadWrite {
+	if !found.At().IsRegion() || len(found.Users) == 0 || mode != ReadWrite || found.isWrittenByMany() {
 		return false, nil
 	}
 	for _, user := range found.Users {
