@@ -10,6 +10,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -40,15 +42,16 @@ func TestControllers(t *testing.T) {
 var managerConfigs = map[reconciler.Scope]*rest.Config{}
 
 var _ = BeforeSuite(func() {
-	server, err := apiserver.Start(apiserver.Options{Rights: true})
+	server, err := apiserver.Start(apiserver.Options{Rights: true, Gates: "CrossNamespaceVolumeDataSource=true"})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
-	_, err = envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{snapshotCRDs()}, ErrorIfPathMissing: true})
+	_, err = envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{snapshotCRDs(), grantCRD()}, ErrorIfPathMissing: true})
 	Expect(err).NotTo(HaveOccurred())
 	scheme, err := program.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	apiServer, err = client.NewWithWatch(server.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	Expect(apiServer.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}})).To(Succeed())
 	mirrored = newMirror(apiServer)
 	for scope, groups := range map[reconciler.Scope][]string{reconciler.ClassesScope: nil, reconciler.ClusterScope: {apiserver.ClusterScope}} {
 		config := server.As(apiserver.Manager(groups...))
@@ -58,11 +61,22 @@ var _ = BeforeSuite(func() {
 	}
 })
 
+// grantCRD is where the module of its type has the CRD of ReferenceGrants.
+func grantCRD() string {
+	GinkgoHelper()
+	return filepath.Join(module("sigs.k8s.io/gateway-api"), "config", "crd", "standard", "gateway.networking.k8s.io_referencegrants.yaml")
+}
+
 // snapshotCRDs is where the module of their types has the CRDs of snapshots.
 func snapshotCRDs() string {
 	GinkgoHelper()
-	const module = "github.com/kubernetes-csi/external-snapshotter/client/v8"
-	found, err := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	return filepath.Join(module("github.com/kubernetes-csi/external-snapshotter/client/v8"), "config", "crd")
+}
+
+// module is the folder of a module.
+func module(path string) string {
+	GinkgoHelper()
+	found, err := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
 	Expect(err).NotTo(HaveOccurred())
-	return filepath.Join(strings.TrimSpace(string(found)), "config", "crd")
+	return strings.TrimSpace(string(found))
 }

@@ -11,10 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -298,6 +300,32 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 		w.settleBinding()
 		Expect(w.gone(snapshot)).To(BeTrue())
 		Expect(w.storage.Snapshots()).To(BeEmpty())
+	})
+
+	It("is kept while a claim of another namespace is restored from it, once that has begun", func() {
+		w, _, snapshot := bound()
+		restored := restoreOf(&snapshotOfVolume{snapshot: snapshot}, inTenant)
+		w.create(restored)
+		text, _, err := provisioned.Restore{Attempt: 1, Namespace: "default", Snapshot: "handle"}.Text()
+		Expect(err).NotTo(HaveOccurred())
+		restored.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: stowagev1alpha1.RestoreCondition, Status: corev1.ConditionTrue, Message: text}}
+		Expect(w.direct.Status().Update(context.Background(), restored)).To(Succeed())
+		w.delete(snapshot)
+
+		w.settleBinding()
+
+		w.get(snapshot)
+		Expect(w.newEvents()).To(ContainElement(HavePrefix("Warning SnapshotDeletePending the snapshot is kept while claim tenant/restored")))
+	})
+
+	It("isn't kept by a claim of another namespace that only names it", func() {
+		w, _, snapshot := bound()
+		w.create(restoreOf(&snapshotOfVolume{snapshot: snapshot}, inTenant))
+		w.delete(snapshot)
+
+		w.settleBinding()
+
+		Expect(w.gone(snapshot)).To(BeTrue())
 	})
 
 	It("gets no second content after the first is lost", func() {

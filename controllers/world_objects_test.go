@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
@@ -59,7 +60,7 @@ func (w *world) empty() {
 		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeVolumeList{}, &stowagev1alpha1.NodeRecyclingList{},
 		&stowagev1alpha1.NodeDiskList{}, &storagev1.CSIStorageCapacityList{},
 		&storagev1.StorageClassList{}, &storagev1.VolumeAttributesClassList{},
-		&snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotClassList{},
+		&snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotClassList{}, &gatewayv1beta1.ReferenceGrantList{},
 	} {
 		for _, object := range w.all(list) {
 			if len(object.GetFinalizers()) > 0 {

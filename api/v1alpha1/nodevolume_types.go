@@ -62,6 +62,7 @@ type NodeVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.allocation) == has(oldSelf.allocation) && (!has(self.allocation) || self.allocation == oldSelf.allocation)",message="allocation is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="source is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.sourceNamespace) == has(oldSelf.sourceNamespace) && (!has(self.sourceNamespace) || self.sourceNamespace == oldSelf.sourceNamespace)",message="sourceNamespace is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.snapshotUID) == has(oldSelf.snapshotUID) && (!has(self.snapshotUID) || self.snapshotUID == oldSelf.snapshotUID)",message="snapshotUID is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.snapshotUID) || has(self.source)",message="a snapshot needs a source"
 // +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef",message="claimRef is immutable"
@@ -79,8 +80,7 @@ type NodeVolumeSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Backend string `json:"backend"`
-	// path is the backend's folder on the node. It is copied here so that the volume
-	// can be removed without the StorageBackend. Immutable.
+	// path is the backend's folder on the node: the volume can be removed without the StorageBackend. Immutable.
 	// +required
 	Path AbsolutePath `json:"path"`
 	// capacity that is requested, in bytes: for an Image, a multiple of 512. It can grow. A growth that isn't
@@ -89,8 +89,7 @@ type NodeVolumeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && !string(self).matches('[mun]$')",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
 	// +required
 	Capacity resource.Quantity `json:"capacity"`
-	// reservedCapacity is how much of the disk must stay free of volumes, in
-	// bytes. Default 0. Immutable.
+	// reservedCapacity is how much of the disk must stay free of volumes, in bytes. Default 0. Immutable.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) && !string(self).matches('[mun]$')",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
 	// +optional
 	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
@@ -111,13 +110,16 @@ type NodeVolumeSpec struct {
 	// only for what is written. Default Full. Immutable.
 	// +optional
 	Allocation LocalAllocation `json:"allocation,omitempty"`
-	// source is the name of the NodeVolume that this one is made as a copy of. It must have the same node, the
-	// same backend, and a claim in the same namespace. It isn't removed before the copy is made. Default none:
-	// the volume begins empty. Immutable.
+	// source is the name of the NodeVolume that this one is made as a copy of. It must have the same node, backend
+	// and namespace of its claim. It isn't removed before the copy is made. Default none: empty. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Source string `json:"source,omitempty"`
+	// sourceNamespace is the namespace of the source's claim. Default that of claimRef. Immutable.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	SourceNamespace string `json:"sourceNamespace,omitempty"`
 	// snapshotUID is the uid of the VolumeSnapshot that the volume is the content of. Its name is snapshot-<uid>,
 	// and its claimRef that of its source. No pod uses it. Default none: it is its claim's. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]{1,64}$')",message="snapshotUID must be the uid of a VolumeSnapshot"

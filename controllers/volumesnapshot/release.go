@@ -68,26 +68,40 @@ func (r *releaser) release(ctx context.Context, snapshot *snapshotv1.VolumeSnaps
 // restoring returns the name of a claim that is being restored from a VolumeSnapshot; "" for none. The cache only saves
 // live reads.
 func (r *releaser) restoring(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (string, error) {
-	fromSnapshot := client.MatchingFields{index.ClaimsBySource: index.SourceKey(provisioned.SnapshotKind, snapshot.Name)}
+	fromSnapshot := client.MatchingFields{index.ClaimsBySource: index.SourceKey(provisioned.SnapshotKind, client.ObjectKeyFromObject(snapshot))}
 	if name, err := restoringIn(ctx, r.client, snapshot, fromSnapshot); name != "" || err != nil {
 		return name, err
 	}
-	return restoringIn(ctx, r.live, snapshot)
+	return restoringIn(ctx, r.live, snapshot, client.InNamespace(snapshot.Namespace))
 }
 
 func restoringIn(ctx context.Context, from client.Reader, snapshot *snapshotv1.VolumeSnapshot, options ...client.ListOption) (string, error) {
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := from.List(ctx, claims, append(options, client.InNamespace(snapshot.Namespace))...); err != nil {
-		return "", fmt.Errorf("listing the claims of namespace %s: %w", snapshot.Namespace, err)
+	if err := from.List(ctx, claims, options...); err != nil {
+		return "", fmt.Errorf("listing the claims that are restored from VolumeSnapshot %s: %w", client.ObjectKeyFromObject(snapshot), err)
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		source := provisioned.DataSource(claim)
-		if source != nil && provisioned.IsSnapshot(source) && source.Name == snapshot.Name && claim.Status.Phase == corev1.ClaimPending {
-			return claim.Name, nil
+		_, source, found := provisioned.SourceKey(claim)
+		if found && provisioned.IsSnapshot(provisioned.DataSource(claim)) && source == client.ObjectKeyFromObject(snapshot) && mayKeep(claim) && claim.Status.Phase == corev1.ClaimPending {
+			return nameFor(snapshot, claim), nil
 		}
 	}
 	return "", nil
+}
+
+// nameFor is the name of a claim, with the namespace if that isn't the snapshot's.
+func nameFor(snapshot *snapshotv1.VolumeSnapshot, claim *corev1.PersistentVolumeClaim) string {
+	if claim.Namespace == snapshot.Namespace {
+		return claim.Name
+	}
+	return claim.Namespace + "/" + claim.Name
+}
+
+// mayKeep reports whether a claim keeps the VolumeSnapshot that it names. One of another namespace has to have begun: each
+// tenant can name a VolumeSnapshot of another.
+func mayKeep(claim *corev1.PersistentVolumeClaim) bool {
+	return !provisioned.IsElsewhere(claim) || provisioned.RestoreOf(claim).Snapshot != ""
 }
 
 // end says on a content that its VolumeSnapshot is deleted and, with policy Delete, deletes it. The deletion is fenced: of a

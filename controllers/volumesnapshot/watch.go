@@ -53,8 +53,8 @@ func (r *Reconciler) snapshotsOfClaim(ctx context.Context, object client.Object)
 			found = append(found, wake.Request(snapshot))
 		}
 	}
-	if source := provisioned.DataSource(claim); source != nil && provisioned.IsSnapshot(source) {
-		found = append(found, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: claim.Namespace, Name: source.Name}})
+	if _, source, has := provisioned.SourceKey(claim); has && provisioned.IsSnapshot(provisioned.DataSource(claim)) {
+		found = append(found, reconcile.Request{NamespacedName: source})
 	}
 	return found
 }

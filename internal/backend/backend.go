@@ -129,11 +129,21 @@ type Source struct {
 	// ID of the volume in the backend. Empty in a repeat after the volume may be gone. Then the
 	// backend finds a copy that an earlier call began, and begins none, which is Invalid.
 	ID string
-	// Claim that the volume is bound to, in the new claim's namespace.
+	// Claim that the volume is bound to.
 	Claim stowagev1alpha1.ClaimReference
+	// Namespace of the source, where that isn't the new claim's own. The caller has seen that it lets the claim have a copy.
+	Namespace string
 	// Snapshot is the handle of a snapshot of the backend, in place of a volume: then ID and Claim are
 	// empty. A snapshot that is gone is Invalid, unless an earlier call began the copy.
 	Snapshot string
+}
+
+// SourceNamespace is the namespace in which the source of a request belongs to a claim, or belonged.
+func (r Request) SourceNamespace() string {
+	if r.Source == nil || r.Source.Namespace == "" {
+		return r.Claim.Namespace
+	}
+	return r.Source.Namespace
 }
 
 // IsUnknown reports whether a repeat may have to do without its source.

@@ -3,6 +3,7 @@ package index
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -45,15 +46,15 @@ func ClassKey(class string) string { return "class/" + class }
 
 // SourceOf returns what an unbound claim's volume is filled from: another claim, or a snapshot.
 func SourceOf(claim *corev1.PersistentVolumeClaim) []string {
-	source := provisioned.DataSource(claim)
-	if source == nil || claim.Spec.VolumeName != "" {
+	kind, source, found := provisioned.SourceKey(claim)
+	if !found || claim.Spec.VolumeName != "" {
 		return nil
 	}
-	return []string{SourceKey(source.Kind, source.Name)}
+	return []string{SourceKey(kind, source)}
 }
 
-// SourceKey turns the kind and the name of a data source into an index value.
-func SourceKey(kind, name string) string { return kind + "/" + name }
+// SourceKey turns the kind and the name of a data source into an index value. Claims of any namespace may have it.
+func SourceKey(kind string, source types.NamespacedName) string { return kind + "/" + source.String() }
 
 // PodOf returns the name of the pod that controls a claim.
 func PodOf(claim *corev1.PersistentVolumeClaim) []string {

@@ -1,6 +1,7 @@
 package provisioned
 
 import (
+	"cmp"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 // status, which users can't write: they could name the snapshot of another tenant.
 type Restore struct {
 	Attempt int `json:"attempt"`
+	// Namespace of the source; empty for that of the claim.
+	Namespace string `json:"namespace,omitempty"`
 	// Snapshot is the handle at the backend.
 	Snapshot string `json:"snapshot,omitempty"`
 	// Volume is the handle of the volume that is copied, and Claim the UID of its claim.
@@ -38,10 +41,11 @@ func SourceOf(claim *corev1.PersistentVolumeClaim) *backend.Source {
 	case named == nil:
 		return nil
 	case recorded.Volume == "":
-		return &backend.Source{Snapshot: recorded.Snapshot}
+		return &backend.Source{Snapshot: recorded.Snapshot, Namespace: recorded.Namespace}
 	}
 	return &backend.Source{
-		ID: recorded.Volume, Claim: stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: named.Name, UID: recorded.Claim},
+		ID: recorded.Volume, Namespace: recorded.Namespace,
+		Claim: stowagev1alpha1.ClaimReference{Namespace: cmp.Or(recorded.Namespace, claim.Namespace), Name: named.Name, UID: recorded.Claim},
 	}
 }
 

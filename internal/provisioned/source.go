@@ -1,7 +1,10 @@
 package provisioned
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -13,6 +16,21 @@ const (
 	// SnapshotGroup is the API group of snapshots.
 	SnapshotGroup = "snapshot.storage.k8s.io"
 )
+
+// SourceKey names the object that a claim's volume is filled from; found is false for none. It may be in another namespace.
+func SourceKey(claim *corev1.PersistentVolumeClaim) (kind string, key types.NamespacedName, found bool) {
+	source := DataSource(claim)
+	if source == nil {
+		return "", types.NamespacedName{}, false
+	}
+	return source.Kind, types.NamespacedName{Namespace: cmp.Or(ptr.Deref(source.Namespace, ""), claim.Namespace), Name: source.Name}, true
+}
+
+// IsElsewhere reports whether a claim's volume is filled from an object of another namespace.
+func IsElsewhere(claim *corev1.PersistentVolumeClaim) bool {
+	_, key, found := SourceKey(claim)
+	return found && key.Namespace != claim.Namespace
+}
 
 // DataSource returns the object that a claim's volume is filled from, or nil. The API server
 // copies one of the two fields to the other if both can express it.

@@ -22,13 +22,8 @@ type copies struct{ client client.Reader }
 
 // sourceOf returns the volume that a claim's volume is cloned from.
 func (c copies) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
-	ref := provisioned.DataSource(claim)
-	if ptr.Deref(ref.Namespace, claim.Namespace) != claim.Namespace {
-		return nil, backend.Invalid.Errorf("claim %s/%s is in another namespace, from which nothing is copied: create the claim there",
-			*ref.Namespace, ref.Name)
-	}
+	_, key, _ := provisioned.SourceKey(claim)
 	source := &corev1.PersistentVolumeClaim{}
-	key := client.ObjectKey{Namespace: claim.Namespace, Name: ref.Name}
 	if err := c.client.Get(ctx, key, source); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, backend.Unavailable.Errorf("claim %s, which is to be copied, does not exist: create it, or %s", key, withoutDataSource)
@@ -42,6 +37,7 @@ func (c copies) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeClai
 	if err != nil {
 		return nil, err
 	}
+	found.Namespace = elsewhere(claim)
 	if _, fits, err := recordOf(claim, *found).Text(); !fits || err != nil {
 		return nil, backend.Invalid.Errorf("claim %s, which is to be copied, has a volume with a handle of %d bytes, which is too long: %s",
 			source.Name, len(found.ID), withoutDataSource)

@@ -30,11 +30,15 @@ type Finder struct {
 	drivers  drivers.Drivers
 	copies   copies
 	restores restores
+	grants   grants
 }
 
 // New makes a finder. Open opens backends.
 func New(deps reconciler.Dependencies, open step.Open) *Finder {
-	return &Finder{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), copies: copies{deps.Client}, restores: restores{deps.Live, open}}
+	return &Finder{
+		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client),
+		copies: copies{deps.Client}, restores: restores{deps.Live, open}, grants: grants{deps.Live},
+	}
 }
 
 // FindPlace finds out whether a claim of a class that waits for a pod needs none: its volume lies where its data
@@ -66,7 +70,12 @@ func (f *Finder) Fill(ctx context.Context, claim *corev1.PersistentVolumeClaim, 
 	switch {
 	case ref == nil || request.Source != nil && !request.Source.IsUnknown():
 		return nil
-	case provisioned.IsSnapshot(ref):
+	case provisioned.IsElsewhere(claim):
+		if err := f.grants.check(ctx, claim); err != nil {
+			return err
+		}
+	}
+	if provisioned.IsSnapshot(ref) {
 		request.Source, err = f.restores.sourceOf(ctx, claim, object)
 		return err
 	}

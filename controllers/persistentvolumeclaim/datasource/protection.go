@@ -24,6 +24,10 @@ import (
 // the claim is deleted, and no copy is being made.
 const CloningProtection = "provisioner.storage.kubernetes.io/cloning-protection"
 
+// copiedElsewhere is a finalizer beside CloningProtection, of a claim whose volume is copied for a claim of another namespace. Without it,
+// no other namespace is searched for copies.
+const copiedElsewhere = "stowage.dev/copied-elsewhere"
+
 // ensureProtected keeps the claim whose volume is copied, from before the first call: a driver finds a copy
 // by its source alone. The API server refuses it for a claim that is being deleted.
 func (f *Finder) ensureProtected(ctx context.Context, source backend.Source) error {
@@ -37,7 +41,11 @@ func (f *Finder) ensureProtected(ctx context.Context, source backend.Source) err
 		return backend.Unavailable.Errorf("claim %s, which is to be copied, is deleted, or was created again: %s", key, withoutDataSource)
 	}
 	before := copied.DeepCopy()
-	if !controllerutil.AddFinalizer(copied, CloningProtection) {
+	isAdded := controllerutil.AddFinalizer(copied, CloningProtection)
+	if source.Namespace != "" {
+		isAdded = controllerutil.AddFinalizer(copied, copiedElsewhere) || isAdded
+	}
+	if !isAdded {
 		return nil
 	}
 	return wrap.Error(f.client.Patch(ctx, copied, patch.Fenced(before)), "keeping claim %s while it is copied", key)
@@ -47,22 +55,27 @@ func (f *Finder) ensureProtected(ctx context.Context, source backend.Source) err
 // external-provisioner, from before Stowage took over its driver.
 func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
-	if !controllerutil.ContainsFinalizer(claim, CloningProtection) {
+	if !controllerutil.ContainsFinalizer(claim, CloningProtection) && !controllerutil.ContainsFinalizer(claim, copiedElsewhere) {
 		return nil, nil
 	}
 	if served, err := f.isServed(ctx, claim); !served || err != nil {
 		return nil, err
 	}
 	// The cache only saves live reads: a live read has to confirm that no copy is being made.
-	ofClaim := client.MatchingFields{index.ClaimsBySource: index.SourceKey(provisioned.ClaimKind, claim.Name)}
+	ofClaim := client.MatchingFields{index.ClaimsBySource: index.SourceKey(provisioned.ClaimKind, client.ObjectKeyFromObject(claim))}
 	if waiting, err := f.awaitCopies(ctx, f.client, claim, ofClaim); waiting != nil || err != nil {
 		return waiting, err
 	}
-	if waiting, err := f.awaitCopies(ctx, f.live, claim); waiting != nil || err != nil {
+	everywhere := client.InNamespace(claim.Namespace)
+	if controllerutil.ContainsFinalizer(claim, copiedElsewhere) {
+		everywhere = client.InNamespace(corev1.NamespaceAll)
+	}
+	if waiting, err := f.awaitCopies(ctx, f.live, claim, everywhere); waiting != nil || err != nil {
 		return waiting, err
 	}
 	before := claim.DeepCopy()
 	controllerutil.RemoveFinalizer(claim, CloningProtection)
+	controllerutil.RemoveFinalizer(claim, copiedElsewhere)
 	err := f.client.Patch(ctx, claim, patch.Fenced(before))
 	return nil, wrap.Error(client.IgnoreNotFound(err), "letting claim %s/%s go, which was copied", claim.Namespace, claim.Name)
 }
@@ -70,13 +83,13 @@ func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, er
 // awaitCopies waits for copies of a claim that are being made, as a reader shows them.
 func (f *Finder) awaitCopies(ctx context.Context, from client.Reader, claim *corev1.PersistentVolumeClaim, options ...client.ListOption) (*step.Wait, error) {
 	copies := &corev1.PersistentVolumeClaimList{}
-	if err := from.List(ctx, copies, append(options, client.InNamespace(claim.Namespace))...); err != nil {
+	if err := from.List(ctx, copies, options...); err != nil {
 		return nil, fmt.Errorf("listing the copies of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	for i := range copies.Items {
-		if clone := &copies.Items[i]; f.isBeingMade(ctx, clone, claim.Name) {
+		if clone := &copies.Items[i]; f.isBeingMade(ctx, clone, client.ObjectKeyFromObject(claim)) {
 			return &step.Wait{
-				Event: event.ClaimInUse, Message: fmt.Sprintf("the claim is kept while its volume is copied for claim %s", clone.Name), After: wake.WithoutAnswer,
+				Event: event.ClaimInUse, Message: fmt.Sprintf("the claim is kept while its volume is copied for claim %s", nameFor(claim, clone)), After: wake.WithoutAnswer,
 			}, nil
 		}
 	}
@@ -100,12 +113,24 @@ func (f *Finder) isServed(ctx context.Context, claim *corev1.PersistentVolumeCla
 	}
 }
 
+// nameFor is the name of a copy, for a claim: with the namespace if that is another.
+func nameFor(claim, clone *corev1.PersistentVolumeClaim) string {
+	if clone.Namespace == claim.Namespace {
+		return clone.Name
+	}
+	return clone.Namespace + "/" + clone.Name
+}
+
 // isBeingMade reports whether a claim's volume may just be made as a copy of another claim's. Of drivers
 // that aren't served, only the phase is known.
-func (f *Finder) isBeingMade(ctx context.Context, clone *corev1.PersistentVolumeClaim, of string) bool {
-	source := provisioned.DataSource(clone)
-	if source == nil || source.Kind != provisioned.ClaimKind || source.Name != of || clone.Status.Phase != corev1.ClaimPending {
+func (f *Finder) isBeingMade(ctx context.Context, clone *corev1.PersistentVolumeClaim, of client.ObjectKey) bool {
+	kind, source, _ := provisioned.SourceKey(clone)
+	if kind != provisioned.ClaimKind || source != of || clone.Status.Phase != corev1.ClaimPending {
 		return false
+	}
+	if clone.Namespace != of.Namespace {
+		// The record in its status proves that it may: each tenant can name a claim of another.
+		return provisioned.RestoreOf(clone).Volume != ""
 	}
 	driver := provisionerOf(clone)
 	served, err := f.drivers.Serves(ctx, driver)
@@ -122,9 +147,9 @@ func provisionerOf(claim *corev1.PersistentVolumeClaim) string {
 
 // ClaimCopied wakes the claim that another one is a copy of.
 func (*Finder) ClaimCopied(_ context.Context, clone client.Object) []reconcile.Request {
-	source := provisioned.DataSource(clone.(*corev1.PersistentVolumeClaim))
-	if source == nil || source.Kind != provisioned.ClaimKind {
+	kind, source, _ := provisioned.SourceKey(clone.(*corev1.PersistentVolumeClaim))
+	if kind != provisioned.ClaimKind {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: clone.GetNamespace(), Name: source.Name}}}
+	return []reconcile.Request{{NamespacedName: source}}
 }

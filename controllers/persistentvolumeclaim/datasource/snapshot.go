@@ -34,21 +34,17 @@ type restores struct {
 
 // sourceOf returns the snapshot that a claim's volume is restored from.
 func (r restores) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
-	ref := provisioned.DataSource(claim)
-	if ptr.Deref(ref.Namespace, claim.Namespace) != claim.Namespace {
-		return nil, backend.Invalid.Errorf("VolumeSnapshot %s/%s is in another namespace, from which nothing is restored: create the claim there",
-			*ref.Namespace, ref.Name)
-	}
+	_, key, _ := provisioned.SourceKey(claim)
 	opened, err := r.open(claim, object)
 	switch {
 	case err != nil:
 		return nil, err
 	case !opened.Capabilities().Restores:
 		return nil, backend.Invalid.Errorf("StorageBackend %s can't restore VolumeSnapshot %s, and no empty volume is made in its place: %s",
-			object.Name, ref.Name, withoutDataSource)
+			object.Name, key.Name, withoutDataSource)
 	}
 	snapshot := &snapshotv1.VolumeSnapshot{}
-	if err := r.read(ctx, client.ObjectKey{Namespace: claim.Namespace, Name: ref.Name}, snapshot); err != nil {
+	if err := r.read(ctx, key, snapshot); err != nil {
 		return nil, err
 	}
 	content, err := r.contentOf(ctx, snapshot)
@@ -58,7 +54,7 @@ func (r restores) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err := restorable(claim, snapshot, content, backend.DriverOf(object)); err != nil {
 		return nil, err
 	}
-	return &backend.Source{Snapshot: *content.Status.SnapshotHandle}, nil
+	return &backend.Source{Snapshot: *content.Status.SnapshotHandle, Namespace: elsewhere(claim)}, nil
 }
 
 // contentOf reads the content that is bound to a VolumeSnapshot. A VolumeSnapshot of the same name may have
@@ -115,7 +111,7 @@ func restorable(claim *corev1.PersistentVolumeClaim, snapshot *snapshotv1.Volume
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, is of a volume with volumeMode %s: ask for the same, "+
 			"or set the annotation %s of VolumeSnapshotContent %s to true", snapshot.Name, *content.Spec.SourceVolumeMode, snapshots.AllowModeChange, content.Name)
 	}
-	if _, fits, err := recordOf(claim, backend.Source{Snapshot: handle}).Text(); !fits || err != nil {
+	if _, fits, err := recordOf(claim, backend.Source{Snapshot: handle, Namespace: elsewhere(claim)}).Text(); !fits || err != nil {
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, has a handle of %d bytes, which is too long: %s", snapshot.Name, len(handle), withoutDataSource)
 	}
 	return roomy(claim, snapshot, content)

@@ -50,7 +50,7 @@ func (f *Finder) claimsRestoring(ctx context.Context, object client.Object) []re
 // claimsOf returns the unbound claims with a source.
 func (f *Finder) claimsOf(ctx context.Context, kind string, of client.ObjectKey) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
-	err := f.client.List(ctx, claims, client.InNamespace(of.Namespace), client.MatchingFields{index.ClaimsBySource: index.SourceKey(kind, of.Name)}, wake.Unhurried)
+	err := f.client.List(ctx, claims, client.MatchingFields{index.ClaimsBySource: index.SourceKey(kind, of)}, wake.Unhurried)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the claims with a source", "kind", kind, "source", of)
 	}

@@ -26,6 +26,7 @@ func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.No
 		return err
 	}
 	beginAs(volume, source)
+	volume.Spec.SourceNamespace = request.Source.Namespace
 	// The source may have grown by more than its claim says yet.
 	volume.Spec.Capacity = roundUp(volume, larger(request.Capacity, copied(source)))
 	return nil
@@ -64,8 +65,8 @@ func (b *localBackend) source(ctx context.Context, request backend.Request) (*st
 		return nil, backend.Invalid.Errorf("there is no NodeVolume %s, which was to be copied: create the claim again, without dataSource", id)
 	case err != nil:
 		return nil, fmt.Errorf("reading NodeVolume %s, which is to be copied: %w", id, err)
-	case claim.Namespace != request.Claim.Namespace:
-		return nil, backend.Conflict.Errorf("NodeVolume %s, which was to be copied, wasn't made for claims of namespace %s", id, request.Claim.Namespace)
+	case claim.Namespace != request.SourceNamespace():
+		return nil, backend.Conflict.Errorf("NodeVolume %s, which was to be copied, wasn't made for claims of namespace %s", id, request.SourceNamespace())
 	case source.Spec.Backend != b.name:
 		return nil, backend.Conflict.Errorf("NodeVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
 	}

@@ -40,6 +40,17 @@ func TestACopyIsRequestedOnTheNodeOfItsSource(t *testing.T) {
 	}
 }
 
+func TestACopyForAnotherNamespaceSaysWhereItsSourceIs(t *testing.T) {
+	cluster, request := withSource(t)
+	request.Claim.Namespace, request.Source.Namespace = "other", request.Source.Claim.Namespace
+	if _, err := cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
+		t.Fatal(err)
+	}
+	if asked := cluster.volume(t, "2").Spec; asked.Source != request.Source.ID || asked.SourceNamespace != request.Source.Claim.Namespace {
+		t.Errorf("it is requested as %+v", asked)
+	}
+}
+
 func TestAPodOnAnotherNodeThanItsCopyIsSentBack(t *testing.T) {
 	cluster, request := withSource(t)
 	request.Node = Node("node-1")
@@ -112,6 +123,9 @@ func TestACopyThatIsImpossibleIsNeverRequested(t *testing.T) {
 		"another namespace's": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.Claim.Namespace = "other"
 		}, backend.Conflict, "wasn't made for claim"},
+		"of another namespace than it is said": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
+			request.Source.Namespace = "other"
+		}, backend.Conflict, "wasn't made for claims of namespace other"},
 		"being removed": {func(source *stowagev1alpha1.NodeVolume, _ *backend.Request) {
 			source.Spec.RemoveData = true
 		}, backend.Invalid, "is being removed"},

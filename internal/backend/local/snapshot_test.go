@@ -327,6 +327,18 @@ func TestASnapshotIsRestoredBesideIt(t *testing.T) {
 	}
 }
 
+func TestASnapshotIsRestoredToTheNamespaceThatMayHaveIt(t *testing.T) {
+	d := withVolume(t)
+	snapshot, request := d.made(t), backendtest.Request("2")
+	request.Claim.Namespace, request.Source = "other", &backend.Source{Snapshot: snapshot.Name, Namespace: snapshot.Spec.ClaimRef.Namespace}
+	if _, err := d.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
+		t.Fatal(err)
+	}
+	if asked := d.volume(t, "2").Spec; asked.Source != snapshot.Name || asked.SourceNamespace != snapshot.Spec.ClaimRef.Namespace || asked.ClaimRef.Namespace != "other" {
+		t.Errorf("it is requested as %+v", asked)
+	}
+}
+
 func TestARestoreThatIsImpossibleIsNeverRequested(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*stowagev1alpha1.NodeVolume, *backend.Request)
@@ -335,7 +347,7 @@ func TestARestoreThatIsImpossibleIsNeverRequested(t *testing.T) {
 	}{
 		"in another namespace": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.Claim.Namespace = "other"
-		}, backend.Invalid, "is restored only there"},
+		}, backend.Invalid, "isn't one of the VolumeSnapshot's namespace"},
 		"of one that is being removed": {func(snapshot *stowagev1alpha1.NodeVolume, _ *backend.Request) {
 			snapshot.Spec.RemoveData = true
 		}, backend.Invalid, "is being removed"},

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -15,7 +16,7 @@ import (
 func (b *nfsBackend) sourceOf(ctx context.Context, root tree.Dir, request backend.Request) (string, error) {
 	of := request.Source
 	if of.ID == "" {
-		_, err := b.snapshots.Restorable(ctx, root, of.Snapshot, request.Claim.Namespace)
+		_, err := b.snapshots.Restorable(ctx, root, of.Snapshot, request.SourceNamespace())
 		return of.Snapshot, err
 	}
 	found, err := b.copiedVolume(ctx, root, of.ID)
@@ -61,7 +62,7 @@ func (b *nfsBackend) ensureCopied(ctx context.Context, root tree.Dir, volume rec
 // directoryToCopy finds the directory of what a volume is a copy of.
 func (b *nfsBackend) directoryToCopy(ctx context.Context, root tree.Dir, volume record) (string, error) {
 	if backend.IsSnapshotID(volume.Source) {
-		return b.snapshots.Restorable(ctx, root, volume.Source, volume.Claim.Namespace)
+		return b.snapshots.Restorable(ctx, root, volume.Source, cmp.Or(volume.SourceNamespace, volume.Claim.Namespace))
 	}
 	found, err := b.copiedVolume(ctx, root, volume.Source)
 	return found.Directory, err

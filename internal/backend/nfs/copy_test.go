@@ -34,6 +34,16 @@ func TestACopyHasWhatItsVolumeHadAndIsItsOwn(t *testing.T) {
 	w.mustLack(t, ".stowage/restoring/"+backendtest.Request("2").ID)
 }
 
+func TestACopyIsMadeForTheNamespaceThatMayHaveIt(t *testing.T) {
+	w, opened := withFile(t)
+	wanted := copyOf("1")
+	wanted.Source.Namespace, wanted.Claim.Namespace = wanted.Claim.Namespace, "other"
+
+	mustProvision(t, opened, wanted)
+
+	w.mustHaveContent(t, "other-claim-2-2/state", "before")
+}
+
 func TestNoCopyIsMadeOfAVolumeThatGoesInTheMiddle(t *testing.T) {
 	w, opened := withFile(t)
 	w.put(t, data+"/other", "file")

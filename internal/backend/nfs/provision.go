@@ -80,6 +80,7 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 		if volume.Source, err = b.sourceOf(ctx, root, request); err != nil {
 			return record{}, err
 		}
+		volume.SourceNamespace = request.Source.Namespace
 	}
 	if err := writeRecord(ctx, root, volume); err != nil {
 		return record{}, err

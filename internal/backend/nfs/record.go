@@ -48,8 +48,10 @@ type record struct {
 	Directory string `json:"directory"`
 	// Source is the snapshot that the volume is restored from, or the volume that it is a copy of. Restored
 	// is set once all is copied, just before the directory is there.
-	Source   string `json:"source,omitempty"`
-	Restored bool   `json:"restored,omitempty"`
+	Source string `json:"source,omitempty"`
+	// SourceNamespace is that of the snapshot's claim; empty for that of this claim.
+	SourceNamespace string `json:"sourceNamespace,omitempty"`
+	Restored        bool   `json:"restored,omitempty"`
 	// Deletion is set once the volume is being deleted: how its data is treated.
 	Deletion stowagev1alpha1.NFSDeletion `json:"deletion,omitempty"`
 	// Retained is set once a person wants the data kept though no volume object records
@@ -133,6 +135,7 @@ func (r record) tooLong() string {
 		{"claim.uid", string(r.Claim.UID), maxObjectName},
 		{"directory", r.Directory, naming.MaxLength},
 		{"source", r.Source, maxObjectName},
+		{"sourceNamespace", r.SourceNamespace, maxObjectName},
 	} {
 		if len(field.value) > field.limit {
 			return field.name

@@ -60,6 +60,20 @@ func TestWhatIsRestoredIsWhatTheVolumeHad(t *testing.T) {
 	mustProvision(t, opened, restoredFrom(made.Handle)) // a repeat, after the snapshot is gone
 }
 
+func TestASnapshotIsRestoredToTheNamespaceThatMayHaveIt(t *testing.T) {
+	w, opened := withFile(t)
+	made := mustSnapshot(t, opened)
+	wanted := restoredFrom(made.Handle)
+	wanted.Source.Namespace, wanted.Claim.Namespace = wanted.Claim.Namespace, "other"
+
+	_, err := inSlices(opened).Provision(t.Context(), wanted)
+	expectUnfinished(t, err)
+	opened.snapshots.Slice = time.Minute
+	mustProvision(t, opened, wanted)
+
+	w.mustHaveContent(t, "other-claim-2-2/state", "before")
+}
+
 // inSlices has every call stop after its first step.
 func inSlices(opened *nfsBackend) *nfsBackend {
 	opened.snapshots.Slice = -time.Second
@@ -230,7 +244,9 @@ func TestARestoreThatIsImpossibleIsNotBegun(t *testing.T) {
 	mustSnapshot(t, opened)
 	elsewhere := restoredFrom("snapshot-a")
 	elsewhere.Claim.Namespace = "other"
-	for handle, request := range map[string]backend.Request{"elsewhere": elsewhere, "none": restoredFrom("snapshot-b"), "a volume": restoredFrom(backendtest.Request("1").ID)} {
+	forged := restoredFrom("snapshot-a")
+	forged.Source.Namespace = "other"
+	for handle, request := range map[string]backend.Request{"elsewhere": elsewhere, "forged": forged, "none": restoredFrom("snapshot-b"), "a volume": restoredFrom(backendtest.Request("1").ID)} {
 		_, err := opened.Provision(t.Context(), request)
 		if backend.KindOf(err) != backend.Invalid || w.hasVolume(request.ID) {
 			t.Errorf("of %s: %v", handle, err)

@@ -57,6 +57,8 @@ type Options struct {
 	// starts: there are service accounts, which kube-controller-manager makes, Services
 	// have addresses, and kubelets can be called. It needs a CertDir.
 	Stock bool
+	// Gates are feature gates, such as "CrossNamespaceVolumeDataSource=true".
+	Gates string
 	// Rights has the server grant what config/rbac grants, for the identities of As, and ask
 	// for the rights that OpenShift asks for, too.
 	Rights bool
@@ -190,6 +192,9 @@ func configure(server *envtest.APIServer, options Options) {
 	server.Out, server.Err = options.Output, options.Output
 	if options.Rights {
 		server.Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	}
+	if options.Gates != "" {
+		server.Configure().Set("feature-gates", options.Gates)
 	}
 	if options.Port != 0 {
 		server.SecureServing.Address, server.SecureServing.Port = cmp.Or(options.Address, "127.0.0.1"), strconv.Itoa(options.Port)

@@ -202,7 +202,7 @@ func (k Keeper) Restorable(ctx context.Context, root tree.Dir, handle, namespace
 	case found == nil || found.Deleting:
 		return "", backend.Invalid.Errorf("there is no snapshot %s, which was to be restored: create the claim again, from another", handle)
 	case found.Claim.Namespace != namespace:
-		return "", backend.Invalid.Errorf("snapshot %s is of a claim of namespace %s, and is restored only there", handle, tree.Printable(found.Claim.Namespace))
+		return "", backend.Invalid.Errorf("snapshot %s is of a claim of namespace %s, and isn't one of the VolumeSnapshot's namespace", handle, tree.Printable(found.Claim.Namespace))
 	}
 	made, err := described(ctx, root, found)
 	if err == nil && !made.Ready {

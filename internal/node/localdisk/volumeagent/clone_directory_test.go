@@ -106,6 +106,13 @@ var _ = Describe("A directory that is requested as a copy", func() {
 		Expect(ready(ctx, clone)).To(Equal("True Ready"))
 	})
 
+	It("is made for another namespace where the manager says that it may have it", func(ctx context.Context) {
+		clone := n.made(ctx, copyOf(source), func(volume *stowagev1alpha1.NodeVolume) {
+			volume.Spec.ClaimRef.Namespace, volume.Spec.SourceNamespace = "other", source.Spec.ClaimRef.Namespace
+		})
+		Expect(os.ReadFile(filepath.Join(dir(clone), "hello"))).To(BeEquivalentTo("world"))
+	})
+
 	DescribeTable("is refused where its source is", func(ctx context.Context, message string, change func(*stowagev1alpha1.NodeVolume)) {
 		clone := n.volume(ctx, copyOf(source), change)
 		n.reconcile(ctx, clone)
@@ -115,6 +122,7 @@ var _ = Describe("A directory that is requested as a copy", func() {
 		Expect(entries(source)).To(ConsistOf(source.Name))
 	},
 		Entry("another namespace's", "belongs to another namespace", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.ClaimRef.Namespace = "other" }),
+		Entry("of another namespace than it is said", "belongs to another namespace", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.SourceNamespace = "other" }),
 		Entry("another backend's", "belongs to backend fast", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Backend = "slow" }),
 		Entry("of another layout", "is of another layout", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Layout = stowagev1alpha1.LayoutImage }),
 		Entry("itself", "is no other volume", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Source = volume.Name }),

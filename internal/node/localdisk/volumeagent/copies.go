@@ -1,6 +1,7 @@
 package volumeagent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -101,7 +102,7 @@ func checkSource(volume, source *stowagev1alpha1.NodeVolume) error {
 		reason = "lies on node " + source.Spec.NodeName
 	case source.Spec.Backend != volume.Spec.Backend:
 		reason = "belongs to backend " + source.Spec.Backend
-	case source.Spec.ClaimRef.Namespace != volume.Spec.ClaimRef.Namespace:
+	case source.Spec.ClaimRef.Namespace != cmp.Or(volume.Spec.SourceNamespace, volume.Spec.ClaimRef.Namespace):
 		reason = "belongs to another namespace"
 	case source.Spec.Layout != volume.Spec.Layout || source.Spec.VolumeMode != volume.Spec.VolumeMode || source.Spec.FSType != volume.Spec.FSType:
 		reason = "is of another layout, volumeMode or fsType"

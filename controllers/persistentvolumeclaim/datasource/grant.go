@@ -1,0 +1,65 @@
+package datasource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+)
+
+// grantsPage is how many ReferenceGrants are read at once: tenants make them.
+const grantsPage = 100
+
+// grants reads whether a namespace lets claims of another one begin as copies of what it has.
+type grants struct{ live client.Reader }
+
+// check returns an error of kind Unavailable while no ReferenceGrant lets a claim have its source, which is in another namespace. It
+// comes before the source is read, and says nothing of what there is.
+func (g grants) check(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	ref := provisioned.DataSource(claim)
+	page := &gatewayv1beta1.ReferenceGrantList{}
+	for {
+		err := g.live.List(ctx, page, client.InNamespace(*ref.Namespace), client.Limit(grantsPage), client.Continue(page.Continue))
+		switch {
+		case meta.IsNoMatchError(err):
+			return backend.Unavailable.Errorf("the claim's %s is in namespace %s, and ReferenceGrants can't be read: install their CRD (%s), "+
+				"or create the claim in that namespace", ref.Kind, *ref.Namespace, gatewayv1beta1.GroupVersion)
+		case err != nil:
+			return fmt.Errorf("listing the ReferenceGrants of namespace %s: %w", *ref.Namespace, err)
+		}
+		if slices.ContainsFunc(page.Items, func(grant gatewayv1beta1.ReferenceGrant) bool { return allows(grant.Spec, claim.Namespace, ref) }) {
+			return nil
+		}
+		if page.Continue == "" {
+			return backend.Unavailable.Errorf("no ReferenceGrant of namespace %s lets claims of namespace %s use its %s %s: create one there, "+
+				"or create the claim in that namespace", *ref.Namespace, claim.Namespace, ref.Kind, ref.Name)
+		}
+	}
+}
+
+// allows reports whether a grant lets claims of a namespace refer to an object.
+func allows(grant gatewayv1beta1.ReferenceGrantSpec, namespace string, to *corev1.TypedObjectReference) bool {
+	return slices.ContainsFunc(grant.From, func(from gatewayv1beta1.ReferenceGrantFrom) bool {
+		return from.Group == corev1.GroupName && from.Kind == provisioned.ClaimKind && string(from.Namespace) == namespace
+	}) && slices.ContainsFunc(grant.To, func(allowed gatewayv1beta1.ReferenceGrantTo) bool {
+		return string(allowed.Group) == ptr.Deref(to.APIGroup, "") && string(allowed.Kind) == to.Kind &&
+			(ptr.Deref(allowed.Name, "") == "" || string(*allowed.Name) == to.Name)
+	})
+}
+
+// elsewhere is the namespace of a claim's source, if that isn't the claim's own.
+func elsewhere(claim *corev1.PersistentVolumeClaim) string {
+	if !provisioned.IsElsewhere(claim) {
+		return ""
+	}
+	_, key, _ := provisioned.SourceKey(claim)
+	return key.Namespace
+}
