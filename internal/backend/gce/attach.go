@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/accessmode"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // attach attaches the disk under its own name, unless it is attached.
@@ -20,11 +22,25 @@ func (b *gceBackend) attach(ctx context.Context, c *cloud.Client, request backen
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := cloud.AttachOptions{Device: found.Name, Mode: modeOf(request)}
+	as := cloud.AttachOptions{Device: found.Name, Mode: modeOf(request), Shared: accessmode.IsShared(request.Volume)}
+	if err := checkUse(found, request); err != nil {
+		return backend.Attachment{}, err
+	}
 	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}
 	return attachmentOf(as, at), nil
+}
+
+// checkUse returns an error of kind Invalid where a volume object lets several nodes have a disk that would let them write it,
+// file system or not: then no other check would keep two from writing.
+func checkUse(found *cloud.Disk, request backend.AttachRequest) error {
+	pv := request.Volume
+	if pv == nil || !found.IsWrittenByMany() || !volume.AllowsMultiAttach(pv.Spec.AccessModes) || accessmode.IsShared(pv) {
+		return nil
+	}
+	return backend.Invalid.Errorf("disk %s can be written by several machines, and PersistentVolume %s has access modes for several nodes (%v), but isn't "+
+		"a device of access mode ReadWriteMany: correct its volumeMode or its accessModes", found.Path(), pv.Name, pv.Spec.AccessModes)
 }
 
 func modeOf(request backend.AttachRequest) string {

@@ -41,7 +41,8 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, plan draft) (
 		return nil, err
 	}
 	accessMode, err := accessmode.Of(class.Type, request.AccessModes)
-	if err != nil && !request.Unwanted {
+	// The type of a class never changes: no call of the claim got further. That of the backend may have been another.
+	if err != nil && (!request.Unwanted || request.Parameters[string(stowagev1alpha1.GCETypeParameter)] != "") {
 		return nil, err
 	}
 	can, err := c.DiskType(ctx, plan.at(), class.Type)

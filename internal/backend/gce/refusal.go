@@ -24,7 +24,7 @@ func (b *gceBackend) whyNotMade(ctx context.Context, c *cloud.Client, plan draft
 	case why == reason.Exists:
 		return backend.InProgress.Errorf("disk %s exists by now: it is read again", disk.Name)
 	case why == reason.Forbidden && disk.Params != nil:
-		return tags.WhyRefused(disk, refusal)
+		return b.whyNotTagged(ctx, c, plan, disk, refusal)
 	case why != reason.NotFound && why != reason.Invalid:
 		return refusal
 	}
@@ -33,6 +33,12 @@ func (b *gceBackend) whyNotMade(ctx context.Context, c *cloud.Client, plan draft
 			return err
 		}
 	}
+	return b.whyInvalid(ctx, c, plan, disk, refusal)
+}
+
+// whyInvalid explains why no disk like this can be.
+func (b *gceBackend) whyInvalid(ctx context.Context, c *cloud.Client, plan draft, disk *compute.Disk, refusal error) error {
+	why := reason.Of(refusal)
 	switch {
 	case disk.StoragePool != "" && !plan.request.Unwanted:
 		return b.whyNotInPool(ctx, c, plan.class.Pools[plan.zone], disk, refusal)
@@ -43,6 +49,24 @@ func (b *gceBackend) whyNotMade(ctx context.Context, c *cloud.Client, plan draft
 			plan.at(), cloud.NameOf(disk.Type), refusal)
 	}
 	return refusal
+}
+
+// whyNotTagged explains that an insert of a disk with tags was forbidden. It ends an undo: no earlier insert is under way, and
+// none made the disk.
+func (b *gceBackend) whyNotTagged(ctx context.Context, c *cloud.Client, plan draft, disk *compute.Disk, refusal error) error {
+	if !plan.request.Unwanted {
+		return tags.WhyRefused(disk, refusal)
+	}
+	if err := c.CheckNoInsert(ctx, plan.request.ID, plan.at()); err != nil {
+		return err
+	}
+	switch found, err := c.Disk(ctx, plan.at(), plan.request.ID); {
+	case err != nil:
+		return err
+	case found != nil:
+		return backend.InProgress.Errorf("disk %s exists by now: it is read again", plan.request.ID)
+	}
+	return backend.Invalid.Errorf("disk %s was never made: %w", plan.request.ID, refusal)
 }
 
 // whyNotInPool explains why the cloud refused to make a disk in a storage pool.

@@ -27,6 +27,16 @@ func (w *world) hyperNodes() []backend.NodeIdentity {
 	return nodes
 }
 
+// attachAs attaches a disk for a volume object with a mode and access modes.
+func (w *world) attachAs(on *gceBackend, id string, to backend.NodeIdentity, mode corev1.PersistentVolumeMode, modes ...corev1.PersistentVolumeAccessMode) error {
+	w.Helper()
+	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{VolumeMode: &mode, AccessModes: modes}}
+	return w.untilFinal(func() error {
+		_, err := on.Attach(w.Context(), backend.AttachRequest{ID: id, Node: to, Volume: pv})
+		return err
+	})
+}
+
 func TestADiskForManyWritersIsAttachedToSeveralInstances(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
@@ -36,7 +46,7 @@ func TestADiskForManyWritersIsAttachedToSeveralInstances(t *testing.T) {
 	}
 	nodes := w.hyperNodes()
 	for _, one := range append(nodes, nodes[0]) {
-		w.mustAttach(on, made.Handle, one, false)
+		w.must(w.attachAs(on, made.Handle, one, corev1.PersistentVolumeBlock, corev1.ReadWriteMany))
 	}
 	if users := w.users("pvc-1"); len(users) != 2 {
 		t.Errorf("its users are %v", users)
@@ -46,8 +56,51 @@ func TestADiskForManyWritersIsAttachedToSeveralInstances(t *testing.T) {
 	w.mustAttach(on, "pvc-2", nodes[0], false)
 	_, err := w.attach(on, "pvc-2", nodes[1], false)
 	w.mustBe(err, backend.Conflict, "it can be written on one only")
-	_, err = w.attach(on, "pvc-1", node("node-1"), false)
+	err = w.attachAs(on, "pvc-1", node("node-1"), corev1.PersistentVolumeBlock, corev1.ReadWriteMany)
 	w.mustBe(err, backend.Invalid, "instance node-1 can't have disk", "of type hyperdisk-balanced: place the pod on a node whose machine type can")
+}
+
+func TestASharedDiskIsNotTakenFromAZoneThatIsDown(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	request := shared("1", replicatedHyperdisk, corev1.ReadWriteMany)
+	request.Parameters["replication-type"] = "regional-pd"
+	w.mustProvision(on, request)
+	a, b := w.hyperNodes()[0], nodeAt(zoneB, "hyper-b")
+	w.must(w.mock.EnsureInstance(project, zoneB, "hyper-b", "c3-standard-4"))
+	w.must(w.attachAs(on, "pvc-1", a, corev1.PersistentVolumeBlock, corev1.ReadWriteMany))
+	w.mock.SetDown(zoneA, true)
+
+	w.mustBe(on.Detach(t.Context(), "pvc-1", a), backend.Unavailable, "is down")
+	w.must(w.attachAs(on, "pvc-1", b, corev1.PersistentVolumeBlock, corev1.ReadWriteMany))
+	if users := w.users("pvc-1"); len(users) != 2 {
+		t.Errorf("it is attached to %v", users)
+	}
+}
+
+func TestAFileSystemIsNotAttachedToTwoMachinesThoughItsDiskCouldBe(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	w.mustProvision(on, shared("1", balanced, corev1.ReadWriteMany))
+	nodes := w.hyperNodes()
+	for _, modes := range [][]corev1.PersistentVolumeAccessMode{{corev1.ReadWriteMany}, {corev1.ReadWriteOnce, corev1.ReadOnlyMany}} {
+		err := w.attachAs(on, "pvc-1", nodes[0], corev1.PersistentVolumeFilesystem, modes...)
+		w.mustBe(err, backend.Invalid, "has access modes for several nodes", "correct its volumeMode or its accessModes")
+	}
+	w.must(w.attachAs(on, "pvc-1", nodes[0], corev1.PersistentVolumeFilesystem, corev1.ReadWriteOnce))
+	w.mustBe(w.attachAs(on, "pvc-1", nodes[1], corev1.PersistentVolumeFilesystem, corev1.ReadWriteOnce), backend.Conflict, "it can be written on one only")
+	w.mustBe(w.attachAs(on, "pvc-1", nodes[1], corev1.PersistentVolumeBlock, corev1.ReadWriteOnce), backend.Conflict, "it can be written on one only")
+}
+
+func TestAClaimThatCanHaveNoDiskOfItsClassMakesNoneWhenItGoes(t *testing.T) {
+	w := newWorld(t)
+	request := shared("1", "pd-ssd", corev1.ReadWriteMany)
+	request.Unwanted = true
+	_, err := w.provision(w.open(), request)
+	w.mustBe(err, backend.Invalid, "can't be ReadWriteMany")
+	if w.has("pvc-1") {
+		t.Error("a disk was made")
+	}
 }
 
 func TestADiskIsSharedOnlyWhereItsTypeCanBe(t *testing.T) {

@@ -46,6 +46,10 @@ func TestTagsThatTheAccountMayNotBindAreExplained(t *testing.T) {
 	w.mustBe(err, backend.Unavailable, "grant it the role resourcemanager.tagUser", "no tags for you")
 	_, err = w.provision(w.open(), ofClass("1", nil))
 	w.mustBe(err, backend.Unavailable, "grant the roles compute.instanceAdmin.v1")
+	unwanted := ofClass("1", map[string]string{"resource-tags": "123/env/prod"})
+	unwanted.Unwanted = true
+	_, err = w.provision(w.open(), unwanted)
+	w.mustBe(err, backend.Invalid, "disk pvc-1 was never made", "no tags for you")
 	w.removeFaults()
 	w.mustProvision(w.open(), ofClass("1", map[string]string{"resource-tags": "123/env/prod"}))
 }

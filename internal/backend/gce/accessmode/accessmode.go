@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
@@ -34,6 +35,12 @@ func Of(diskType string, modes []corev1.PersistentVolumeAccessMode) (string, err
 			"or use a class with another type", diskType)
 	}
 	return "", nil
+}
+
+// IsShared reports whether a volume is a device that several machines may write. A file system would break.
+func IsShared(pv *corev1.PersistentVolume) bool {
+	return pv != nil && ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeBlock &&
+		slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany)
 }
 
 // WhyRefused explains that a disk with an access mode was refused.

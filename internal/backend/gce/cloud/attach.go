@@ -14,6 +14,8 @@ import (
 // AttachOptions are the device name and the mode of an attached disk.
 type AttachOptions struct {
 	Device, Mode string
+	// Shared has no file system, and may be written by several instances where the disk can.
+	Shared bool
 	// takes has the storage take a replicated disk from instances in zones that are down.
 	takes bool
 }
@@ -68,11 +70,12 @@ func checkFree(found *Disk, on *Instance, as AttachOptions) error {
 	if other := on.deviceNamed(as.Device); other != nil {
 		return backend.Conflict.Errorf("instance %s has another disk, %s, as device %s: detach that one", on.At.Name, PathOf(other.Source), as.Device)
 	}
+	sharing := as.takes || as.Shared && found.IsWrittenByMany()
 	for _, user := range found.Users {
 		if PathOf(user) == PathOf(on.SelfLink) {
 			return backend.NotReady.Errorf("disk %s was attached to instance %s, and was detached during this call: it is attached again", found.Path(), on.At.Name)
 		}
-		if as.Mode == ReadWrite && !as.takes && !found.isWrittenByMany() {
+		if as.Mode == ReadWrite && !sharing {
 			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.Path(), NameOf(user))
 		}
 	}
@@ -101,7 +104,7 @@ func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as A
 		},
 	})
 	switch why := reason.Of(err); {
-	case why == reason.InUse && found.isWrittenByMany():
+	case why == reason.InUse && as.Shared && found.IsWrittenByMany():
 		return backend.Exhausted.Errorf("disk %s is attached to as many instances as can have it, or is just being attached: detach it elsewhere: %w", found.Path(), err)
 	case why == reason.InUse:
 		return backend.Conflict.Errorf("disk %s is attached elsewhere: it has to be detached there first: %w", found.Path(), err)

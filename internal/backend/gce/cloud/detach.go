@@ -34,7 +34,7 @@ func DiskNotListed(path string, on *Instance) error {
 }
 
 // DetachDisk detaches a disk from an instance that has it as a device. A replicated disk of an instance whose zone is down
-// counts as detached: EnsureAttached takes it from there.
+// counts as detached: EnsureAttached takes it from there. A disk that several write is never taken, and stays attached.
 func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, device string) error {
 	isGone := func(ctx context.Context) (bool, error) {
 		now, err := c.instance(ctx, from.At)
@@ -49,7 +49,7 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 		},
 		isSeen: isGone,
 	})
-	if err != nil && found.At().IsRegion() {
+	if err != nil && found.At().IsRegion() && !found.IsWrittenByMany() {
 		if down, unknown := c.IsDown(ctx, from.At.Zone); down || unknown != nil {
 			return unknown
 		}

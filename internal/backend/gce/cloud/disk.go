@@ -54,8 +54,8 @@ func (d *Disk) Capacity() resource.Quantity {
 	return size.Of(d.SizeGb)
 }
 
-// isWrittenByMany reports whether several instances can write the disk.
-func (d *Disk) isWrittenByMany() bool { return d.AccessMode == WrittenByMany }
+// IsWrittenByMany reports whether several instances can write the disk.
+func (d *Disk) IsWrittenByMany() bool { return d.AccessMode == WrittenByMany }
 
 // incarnation identifies a disk among all that had or will have its name.
 func (d *Disk) incarnation() string { return fmt.Sprint(d.Id) }

@@ -36,7 +36,7 @@ func (c *Client) IsDown(ctx context.Context, zone string) (bool, error) {
 // of them can be asked to detach it. The storage refuses what such an instance still writes. A disk that several instances
 // can write isn't taken: it is shared.
 func (c *Client) mayTake(ctx context.Context, found *Disk, to *Instance, mode string) (bool, error) {
-	if !found.At().IsRegion() || len(found.Users) == 0 || mode != ReadWrite || found.isWrittenByMany() {
+	if !found.At().IsRegion() || len(found.Users) == 0 || mode != ReadWrite || found.IsWrittenByMany() {
 		return false, nil
 	}
 	for _, user := range found.Users {
