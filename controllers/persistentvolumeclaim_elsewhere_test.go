@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -123,6 +124,34 @@ var _ = Describe("A claim whose source is in another namespace", func() {
 		Expect(w.gone(source)).To(BeFalse())
 	})
 
+	It("lets its source go when it is deleted itself", func() {
+		w, source, claim := copyingElsewhere()
+		w.delete(source)
+		w.delete(claim)
+
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		w.settle()
+		Expect(w.gone(source)).To(BeTrue())
+	})
+
+	It("is found by a grant behind many others", func() {
+		w := newWorldIn(newMemory())
+		w.boundClaim()
+		for i := range 60 {
+			other := granting("", provisioned.ClaimKind)
+			other.Name, other.Spec.To[0].Name = fmt.Sprintf("another-%d", i), new(gatewayv1beta1.ObjectName("other"))
+			w.create(other)
+		}
+		claim := copyOf("data", inTenant)
+		w.create(claim, granting("", provisioned.ClaimKind))
+
+		w.settle()
+
+		Expect(w.read(claim).Status.Phase).To(Equal(corev1.ClaimBound))
+	})
+
 	It("doesn't keep a source that it may not have", func() {
 		w := newWorldIn(newMemory())
 		source := w.boundClaim()
@@ -176,7 +205,8 @@ func copyingElsewhere() (w *world, source, claim *corev1.PersistentVolumeClaim) 
 	_ = w.round()
 	Expect(w.condition(claim).Message).To(Equal("copying"))
 	w.get(source)
-	Expect(source.Finalizers).To(ContainElements(datasource.CloningProtection, "stowage.dev/copied-elsewhere"))
+	Expect(source.Finalizers).To(ContainElement(datasource.CloningProtection))
+	Expect(source.Annotations).To(HaveKeyWithValue("stowage.dev/copied-for", "tenant/copy/"+string(claim.UID)))
 	w.newEvents()
 	return w, source, claim
 }

@@ -305,6 +305,7 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 	It("is kept while a claim of another namespace is restored from it, once that has begun", func() {
 		w, _, snapshot := bound()
 		restored := restoreOf(&snapshotOfVolume{snapshot: snapshot}, inTenant)
+		restored.Finalizers = []string{stowagev1alpha1.ProvisioningFinalizer}
 		w.create(restored)
 		text, _, err := provisioned.Restore{Attempt: 1, Namespace: "default", Snapshot: "handle"}.Text()
 		Expect(err).NotTo(HaveOccurred())

@@ -101,7 +101,7 @@ func nameFor(snapshot *snapshotv1.VolumeSnapshot, claim *corev1.PersistentVolume
 // mayKeep reports whether a claim keeps the VolumeSnapshot that it names. One of another namespace has to have begun: each
 // tenant can name a VolumeSnapshot of another.
 func mayKeep(claim *corev1.PersistentVolumeClaim) bool {
-	return !provisioned.IsElsewhere(claim) || provisioned.RestoreOf(claim).Snapshot != ""
+	return !provisioned.IsElsewhere(claim) || provisioned.HasIntent(claim) && provisioned.RestoreOf(claim).Snapshot != ""
 }
 
 // end says on a content that its VolumeSnapshot is deleted and, with policy Delete, deletes it. The deletion is fenced: of a

@@ -37,7 +37,7 @@ type Finder struct {
 func New(deps reconciler.Dependencies, open step.Open) *Finder {
 	return &Finder{
 		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client),
-		copies: copies{deps.Client}, restores: restores{deps.Live, open}, grants: grants{deps.Live},
+		copies: copies{deps.Client}, restores: restores{deps.Live, open}, grants: newGrants(deps.Live),
 	}
 }
 

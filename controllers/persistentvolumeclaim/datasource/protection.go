@@ -24,13 +24,9 @@ import (
 // the claim is deleted, and no copy is being made.
 const CloningProtection = "provisioner.storage.kubernetes.io/cloning-protection"
 
-// copiedElsewhere is a finalizer beside CloningProtection, of a claim whose volume is copied for a claim of another namespace. Without it,
-// no other namespace is searched for copies.
-const copiedElsewhere = "stowage.dev/copied-elsewhere"
-
 // ensureProtected keeps the claim whose volume is copied, from before the first call: a driver finds a copy
 // by its source alone. The API server refuses it for a claim that is being deleted.
-func (f *Finder) ensureProtected(ctx context.Context, source backend.Source) error {
+func (f *Finder) ensureProtected(ctx context.Context, clone *corev1.PersistentVolumeClaim, source backend.Source) error {
 	key := client.ObjectKey{Namespace: source.Claim.Namespace, Name: source.Claim.Name}
 	copied := &corev1.PersistentVolumeClaim{}
 	// Live, after the claim says that it may be copied: Release writes nothing before it has looked for that.
@@ -41,11 +37,11 @@ func (f *Finder) ensureProtected(ctx context.Context, source backend.Source) err
 		return backend.Unavailable.Errorf("claim %s, which is to be copied, is deleted, or was created again: %s", key, withoutDataSource)
 	}
 	before := copied.DeepCopy()
-	isAdded := controllerutil.AddFinalizer(copied, CloningProtection)
+	isChanged := controllerutil.AddFinalizer(copied, CloningProtection)
 	if source.Namespace != "" {
-		isAdded = controllerutil.AddFinalizer(copied, copiedElsewhere) || isAdded
+		isChanged = noteCopy(copied, clone) || isChanged
 	}
-	if !isAdded {
+	if !isChanged {
 		return nil
 	}
 	return wrap.Error(f.client.Patch(ctx, copied, patch.Fenced(before)), "keeping claim %s while it is copied", key)
@@ -55,7 +51,7 @@ func (f *Finder) ensureProtected(ctx context.Context, source backend.Source) err
 // external-provisioner, from before Stowage took over its driver.
 func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
-	if !controllerutil.ContainsFinalizer(claim, CloningProtection) && !controllerutil.ContainsFinalizer(claim, copiedElsewhere) {
+	if !controllerutil.ContainsFinalizer(claim, CloningProtection) {
 		return nil, nil
 	}
 	if served, err := f.isServed(ctx, claim); !served || err != nil {
@@ -66,16 +62,14 @@ func (f *Finder) Release(ctx context.Context, scope *step.Scope) (*step.Wait, er
 	if waiting, err := f.awaitCopies(ctx, f.client, claim, ofClaim); waiting != nil || err != nil {
 		return waiting, err
 	}
-	everywhere := client.InNamespace(claim.Namespace)
-	if controllerutil.ContainsFinalizer(claim, copiedElsewhere) {
-		everywhere = client.InNamespace(corev1.NamespaceAll)
+	if waiting, err := f.awaitCopies(ctx, f.live, claim, client.InNamespace(claim.Namespace)); waiting != nil || err != nil {
+		return waiting, err
 	}
-	if waiting, err := f.awaitCopies(ctx, f.live, claim, everywhere); waiting != nil || err != nil {
+	if waiting, err := f.awaitNoted(ctx, claim); waiting != nil || err != nil {
 		return waiting, err
 	}
 	before := claim.DeepCopy()
 	controllerutil.RemoveFinalizer(claim, CloningProtection)
-	controllerutil.RemoveFinalizer(claim, copiedElsewhere)
 	err := f.client.Patch(ctx, claim, patch.Fenced(before))
 	return nil, wrap.Error(client.IgnoreNotFound(err), "letting claim %s/%s go, which was copied", claim.Namespace, claim.Name)
 }
@@ -87,13 +81,17 @@ func (f *Finder) awaitCopies(ctx context.Context, from client.Reader, claim *cor
 		return nil, fmt.Errorf("listing the copies of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	for i := range copies.Items {
-		if clone := &copies.Items[i]; f.isBeingMade(ctx, clone, client.ObjectKeyFromObject(claim)) {
-			return &step.Wait{
-				Event: event.ClaimInUse, Message: fmt.Sprintf("the claim is kept while its volume is copied for claim %s", nameFor(claim, clone)), After: wake.WithoutAnswer,
-			}, nil
+		if clone := &copies.Items[i]; f.isBeingMade(ctx, clone, claim) {
+			return waitForCopy(nameFor(claim, clone)), nil
 		}
 	}
 	return nil, nil
+}
+
+func waitForCopy(name string) *step.Wait {
+	return &step.Wait{
+		Event: event.ClaimInUse, Message: "the claim is kept while its volume is copied for claim " + name, After: wake.WithoutAnswer,
+	}
 }
 
 // isServed reports whether the driver of a claim's volume is served. One that isn't known is no other
@@ -123,18 +121,23 @@ func nameFor(claim, clone *corev1.PersistentVolumeClaim) string {
 
 // isBeingMade reports whether a claim's volume may just be made as a copy of another claim's. Of drivers
 // that aren't served, only the phase is known.
-func (f *Finder) isBeingMade(ctx context.Context, clone *corev1.PersistentVolumeClaim, of client.ObjectKey) bool {
-	kind, source, _ := provisioned.SourceKey(clone)
-	if kind != provisioned.ClaimKind || source != of || clone.Status.Phase != corev1.ClaimPending {
+func (f *Finder) isBeingMade(ctx context.Context, clone, of *corev1.PersistentVolumeClaim) bool {
+	if !isCopyOf(clone, of) {
 		return false
 	}
 	if clone.Namespace != of.Namespace {
 		// The record in its status proves that it may: each tenant can name a claim of another.
-		return provisioned.RestoreOf(clone).Volume != ""
+		return provisioned.HasIntent(clone) && provisioned.RestoreOf(clone).Claim == of.UID
 	}
 	driver := provisionerOf(clone)
 	served, err := f.drivers.Serves(ctx, driver)
 	return provisioned.HasIntent(clone) || driver != "" && (err != nil || !served)
+}
+
+// isCopyOf reports whether a pending claim names another one as its source.
+func isCopyOf(clone, of *corev1.PersistentVolumeClaim) bool {
+	kind, source, _ := provisioned.SourceKey(clone)
+	return kind == provisioned.ClaimKind && source == client.ObjectKeyFromObject(of) && clone.Status.Phase == corev1.ClaimPending
 }
 
 // provisionerOf returns the driver that makes, or made, a claim's volume; "" if none was asked yet.

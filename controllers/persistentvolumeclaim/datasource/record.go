@@ -20,7 +20,7 @@ func (f *Finder) EnsureRecorded(ctx context.Context, claim *corev1.PersistentVol
 		return nil
 	}
 	if request.Source.ID != "" {
-		if err := f.ensureProtected(ctx, *request.Source); err != nil {
+		if err := f.ensureProtected(ctx, claim, *request.Source); err != nil {
 			return err
 		}
 	}
