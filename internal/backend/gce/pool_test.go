@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/api/compute/v1"
@@ -180,11 +181,14 @@ func TestAPoolThatIsFullIsTriedAgain(t *testing.T) {
 
 func TestThePoolAndTheTagsAreInTheIDOfAnInsert(t *testing.T) {
 	w := newWorld(t)
+	var mu sync.Mutex
 	var ids []string
 	w.plans(func(call *http.Request) fate {
 		if call.Method != http.MethodPost {
 			return served
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		ids = append(ids, call.URL.Query().Get("requestId"))
 		return dropped
 	})
@@ -193,6 +197,8 @@ func TestThePoolAndTheTagsAreInTheIDOfAnInsert(t *testing.T) {
 		request.Node, request.Unwanted = nodeNamed("node-1", zoneA), unwanted
 		_, err := w.openAs(w.newKind(thisCluster), "cloud").Provision(t.Context(), request)
 		w.mustBe(err, "", "may have taken effect")
+		mu.Lock()
+		defer mu.Unlock()
 		return ids[len(ids)-1]
 	}
 	plain := map[string]string{"type": balanced}
