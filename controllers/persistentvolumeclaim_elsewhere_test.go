@@ -25,6 +25,8 @@ const tenant = "tenant"
 var _ = Describe("A claim whose source is in another namespace", func() {
 	It("is restored from a VolumeSnapshot there, once a ReferenceGrant lets it", func() {
 		w, s := withSnapshot(reconciler.ClusterScope)
+		// With the rights that the manager is granted, also to read ReferenceGrants.
+		w.views.claims.live.Reader = managers[reconciler.ClusterScope]
 		claim := restoreOf(s, inTenant)
 		w.create(claim)
 		w.settle()
