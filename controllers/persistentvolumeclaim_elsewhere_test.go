@@ -157,11 +157,8 @@ var _ = Describe("A claim whose source is in another namespace", func() {
 	It("doesn't keep a source that it may not have", func() {
 		w := newWorldIn(newMemory())
 		source := w.boundClaim()
-		own, foreign := copyOf("data"), copyOf("data", inTenant, ClaimNamed("foreign"))
-		w.create(own)
-		w.settle()
-		foreign.Annotations = w.read(own).Annotations
-		w.create(foreign)
+		foreign := copyOf("data", inTenant, forging(`{"backend":"disks","attempt":1,"records":true}`))
+		w.create(foreign, copyOf("data", ClaimNamed("own")))
 		w.settle()
 
 		w.delete(source)

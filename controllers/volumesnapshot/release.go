@@ -84,24 +84,16 @@ func restoringIn(ctx context.Context, from client.Reader, snapshot *snapshotv1.V
 		claim := &claims.Items[i]
 		_, source, found := provisioned.SourceKey(claim)
 		if found && provisioned.IsSnapshot(provisioned.DataSource(claim)) && source == client.ObjectKeyFromObject(snapshot) && mayKeep(claim) && claim.Status.Phase == corev1.ClaimPending {
-			return nameFor(snapshot, claim), nil
+			return provisioned.NameFor(snapshot.Namespace, claim), nil
 		}
 	}
 	return "", nil
 }
 
-// nameFor is the name of a claim, with the namespace if that isn't the snapshot's.
-func nameFor(snapshot *snapshotv1.VolumeSnapshot, claim *corev1.PersistentVolumeClaim) string {
-	if claim.Namespace == snapshot.Namespace {
-		return claim.Name
-	}
-	return claim.Namespace + "/" + claim.Name
-}
-
 // mayKeep reports whether a claim keeps the VolumeSnapshot that it names. One of another namespace has to have begun: each
 // tenant can name a VolumeSnapshot of another.
 func mayKeep(claim *corev1.PersistentVolumeClaim) bool {
-	return !provisioned.IsElsewhere(claim) || provisioned.HasIntent(claim) && provisioned.RestoreOf(claim).Snapshot != ""
+	return provisioned.Elsewhere(claim) == "" || provisioned.HasIntent(claim) && provisioned.RestoreOf(claim).Snapshot != ""
 }
 
 // end says on a content that its VolumeSnapshot is deleted and, with policy Delete, deletes it. The deletion is fenced: of a

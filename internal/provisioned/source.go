@@ -26,10 +26,20 @@ func SourceKey(claim *corev1.PersistentVolumeClaim) (kind string, key types.Name
 	return source.Kind, types.NamespacedName{Namespace: cmp.Or(ptr.Deref(source.Namespace, ""), claim.Namespace), Name: source.Name}, true
 }
 
-// IsElsewhere reports whether a claim's volume is filled from an object of another namespace.
-func IsElsewhere(claim *corev1.PersistentVolumeClaim) bool {
-	_, key, found := SourceKey(claim)
-	return found && key.Namespace != claim.Namespace
+// Elsewhere is the namespace of the object that a claim's volume is filled from; "" for the claim's own, and without an object.
+func Elsewhere(claim *corev1.PersistentVolumeClaim) string {
+	if _, key, found := SourceKey(claim); found && key.Namespace != claim.Namespace {
+		return key.Namespace
+	}
+	return ""
+}
+
+// NameFor is the name of a claim for an object of a namespace: with the claim's own namespace if that is another.
+func NameFor(namespace string, claim *corev1.PersistentVolumeClaim) string {
+	if claim.Namespace == namespace {
+		return claim.Name
+	}
+	return claim.Namespace + "/" + claim.Name
 }
 
 // DataSource returns the object that a claim's volume is filled from, or nil. The API server

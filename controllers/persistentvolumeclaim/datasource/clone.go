@@ -37,7 +37,7 @@ func (c copies) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeClai
 	if err != nil {
 		return nil, err
 	}
-	found.Namespace = elsewhere(claim)
+	found.Namespace = provisioned.Elsewhere(claim)
 	if _, fits, err := recordOf(claim, *found).Text(); !fits || err != nil {
 		return nil, backend.Invalid.Errorf("claim %s, which is to be copied, has a volume with a handle of %d bytes, which is too long: %s",
 			source.Name, len(found.ID), withoutDataSource)

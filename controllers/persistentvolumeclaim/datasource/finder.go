@@ -70,7 +70,7 @@ func (f *Finder) Fill(ctx context.Context, claim *corev1.PersistentVolumeClaim, 
 	switch {
 	case ref == nil || request.Source != nil && !request.Source.IsUnknown():
 		return nil
-	case provisioned.IsElsewhere(claim):
+	case provisioned.Elsewhere(claim) != "":
 		if err := f.grants.check(ctx, claim); err != nil {
 			return err
 		}

@@ -73,12 +73,3 @@ func allows(grant gatewayv1beta1.ReferenceGrantSpec, namespace string, to *corev
 			(ptr.Deref(allowed.Name, "") == "" || string(*allowed.Name) == to.Name)
 	})
 }
-
-// elsewhere is the namespace of a claim's source, if that isn't the claim's own.
-func elsewhere(claim *corev1.PersistentVolumeClaim) string {
-	if !provisioned.IsElsewhere(claim) {
-		return ""
-	}
-	_, key, _ := provisioned.SourceKey(claim)
-	return key.Namespace
-}

@@ -65,7 +65,7 @@ func TestAGrantToAllIsNotTakenForOneOfThePageBefore(t *testing.T) {
 	}
 }
 
-func TestNoMoreGrantsAreReadThanATenantMayHaveOthersWaitFor(t *testing.T) {
+func TestTheGrantsOfANamespaceAreReadUpToALimit(t *testing.T) {
 	reader := &pages{of: func(int) (string, bool) { return grantTo("other"), false }}
 	err := newGrants(reader).check(t.Context(), copyElsewhere())
 	if !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "none of the first 1000 ReferenceGrants of namespace default") || reader.reads != maxGrants/grantsPage {
@@ -86,7 +86,7 @@ func TestOnlyTheLastCopiesAreNoted(t *testing.T) {
 	}
 }
 
-func TestNotesThatSomeoneElseWroteAreBounded(t *testing.T) {
+func TestNotesOfAnotherProgramAreBounded(t *testing.T) {
 	source := &corev1.PersistentVolumeClaim{}
 	for text, want := range map[string]int{"": 0, "nonsense": 0, "a/b": 0, "a/b/c": 1, strings.Repeat("a/b/c,", 1<<15): maxNoted} {
 		source.Annotations = map[string]string{copiedFor: text}

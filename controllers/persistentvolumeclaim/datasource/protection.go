@@ -82,7 +82,7 @@ func (f *Finder) awaitCopies(ctx context.Context, from client.Reader, claim *cor
 	}
 	for i := range copies.Items {
 		if clone := &copies.Items[i]; f.isBeingMade(ctx, clone, claim) {
-			return waitForCopy(nameFor(claim, clone)), nil
+			return waitForCopy(provisioned.NameFor(claim.Namespace, clone)), nil
 		}
 	}
 	return nil, nil
@@ -109,14 +109,6 @@ func (f *Finder) isServed(ctx context.Context, claim *corev1.PersistentVolumeCla
 	default:
 		return f.drivers.Serves(ctx, driver)
 	}
-}
-
-// nameFor is the name of a copy, for a claim: with the namespace if that is another.
-func nameFor(claim, clone *corev1.PersistentVolumeClaim) string {
-	if clone.Namespace == claim.Namespace {
-		return clone.Name
-	}
-	return clone.Namespace + "/" + clone.Name
 }
 
 // isBeingMade reports whether a claim's volume may just be made as a copy of another claim's. Of drivers

@@ -54,7 +54,7 @@ func (r restores) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err := restorable(claim, snapshot, content, backend.DriverOf(object)); err != nil {
 		return nil, err
 	}
-	return &backend.Source{Snapshot: *content.Status.SnapshotHandle, Namespace: elsewhere(claim)}, nil
+	return &backend.Source{Snapshot: *content.Status.SnapshotHandle, Namespace: provisioned.Elsewhere(claim)}, nil
 }
 
 // contentOf reads the content that is bound to a VolumeSnapshot. A VolumeSnapshot of the same name may have
@@ -111,7 +111,7 @@ func restorable(claim *corev1.PersistentVolumeClaim, snapshot *snapshotv1.Volume
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, is of a volume with volumeMode %s: ask for the same, "+
 			"or set the annotation %s of VolumeSnapshotContent %s to true", snapshot.Name, *content.Spec.SourceVolumeMode, snapshots.AllowModeChange, content.Name)
 	}
-	if _, fits, err := recordOf(claim, backend.Source{Snapshot: handle, Namespace: elsewhere(claim)}).Text(); !fits || err != nil {
+	if _, fits, err := recordOf(claim, backend.Source{Snapshot: handle, Namespace: provisioned.Elsewhere(claim)}).Text(); !fits || err != nil {
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, has a handle of %d bytes, which is too long: %s", snapshot.Name, len(handle), withoutDataSource)
 	}
 	return roomy(claim, snapshot, content)

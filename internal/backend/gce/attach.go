@@ -22,14 +22,19 @@ func (b *gceBackend) attach(ctx context.Context, c *cloud.Client, request backen
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := cloud.AttachOptions{Device: found.Name, Mode: modeOf(request), Shared: accessmode.IsShared(request.Volume)}
-	if err := checkUse(found, request); err != nil {
+	as, err := attachOptions(found, request, found.Name)
+	if err != nil {
 		return backend.Attachment{}, err
 	}
 	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}
 	return attachmentOf(as, at), nil
+}
+
+// attachOptions are those of a disk that a request may have, as a device.
+func attachOptions(found *cloud.Disk, request backend.AttachRequest, device string) (cloud.AttachOptions, error) {
+	return cloud.AttachOptions{Device: device, Mode: modeOf(request), Shared: accessmode.IsShared(request.Volume)}, checkUse(found, request)
 }
 
 // checkUse returns an error of kind Invalid where a volume object lets several nodes have a disk that would let them write it,

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/gce/accessmode"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/backend/gce/digest"
 	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
@@ -39,10 +38,10 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, reques
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	if err := checkUse(found, request); err != nil {
+	as, err := attachOptions(found, request, deviceOfExisting(request.ID))
+	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := cloud.AttachOptions{Device: deviceOfExisting(request.ID), Mode: modeOf(request), Shared: accessmode.IsShared(request.Volume)}
 	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}

@@ -1,8 +1,10 @@
 package gce
 
 import (
+	"reflect"
 	"testing"
 
+	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -153,7 +155,7 @@ func TestAnUndoOfASharedDiskIsTheSameRequest(t *testing.T) {
 	w := newWorld(t)
 	request := shared("1", balanced, corev1.ReadWriteMany)
 	plan := draft{request: request, zone: zoneA}
-	disk := func(unwanted bool) string {
+	disk := func(unwanted bool) *compute.Disk {
 		on := w.open()
 		plan.request.Unwanted = unwanted
 		var err error
@@ -163,9 +165,9 @@ func TestAnUndoOfASharedDiskIsTheSameRequest(t *testing.T) {
 		w.must(err)
 		made, err := on.newDisk(t.Context(), c, plan)
 		w.must(err)
-		return made.AccessMode
+		return made
 	}
-	if wanted, again := disk(false), disk(true); wanted != cloud.WrittenByMany || again != wanted {
-		t.Errorf("they are %q and %q", wanted, again)
+	if wanted, again := disk(false), disk(true); wanted.AccessMode != cloud.WrittenByMany || !reflect.DeepEqual(again, wanted) {
+		t.Errorf("they are %+v and %+v", wanted, again)
 	}
 }

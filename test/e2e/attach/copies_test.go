@@ -72,8 +72,11 @@ func restored(s *spec) {
 		return errors.Join(s.run(ofRestored), s.finds(ofRestored, again, "kept"), s.end(ofRestored))
 	})
 	scenario.Step("the snapshot is deleted, and the restored disk with its claim", func() error {
-		metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingDeleted, "yes")
-		return errors.Join(s.stowage.Client.Update(s.ctx, content), s.stowage.Delete(s.ctx, content), s.stowage.Delete(s.ctx, again), s.diskGoes(again))
+		err := s.stowage.Change(s.ctx, content, func() { metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingDeleted, "yes") })
+		if err != nil {
+			return err
+		}
+		return errors.Join(s.stowage.Delete(s.ctx, content), s.stowage.Delete(s.ctx, again), s.diskGoes(again))
 	})
 	scenario.Soon(s.ctx, "the cloud has no snapshot", func() error {
 		list, err := s.cloud.Snapshots.List(project).Context(s.ctx).Do()

@@ -13,11 +13,8 @@ func (c *Client) StoragePool(ctx context.Context, project, zone, name string) (*
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
 	found, err := c.compute.StoragePools.Get(project, zone, name).Context(ctx).Do()
-	switch {
-	case reason.Of(err) == reason.NotFound:
+	if reason.Of(err) == reason.NotFound {
 		return nil, nil
-	case err != nil:
-		return nil, err
 	}
-	return found, nil
+	return found, err
 }

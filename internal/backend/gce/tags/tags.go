@@ -1,5 +1,5 @@
 // Package tags reads which tags of Google's Resource Manager a StorageClass gives its disks. It calls no API: the Compute
-// API alone knows which tags exist, and who may bind them.
+// API alone knows which tags exist, and which accounts may bind them.
 package tags
 
 import (
