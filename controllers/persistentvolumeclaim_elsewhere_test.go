@@ -24,20 +24,20 @@ const tenant = "tenant"
 
 var _ = Describe("A claim whose source is in another namespace", func() {
 	It("is restored from a VolumeSnapshot there, once a ReferenceGrant lets it", func() {
-		w, s := withSnapshot(reconciler.ClusterScope)
+		w, s := withSnapshot(reconciler.ClassesScope)
 		// With the rights that the manager is granted, also to read ReferenceGrants.
-		w.views.claims.live.Reader = managers[reconciler.ClusterScope]
-		claim := restoreOf(s, inTenant)
+		w.views.claims.live.Reader = managers[reconciler.ClassesScope]
+		claim := restoreOf(s, inTenant, requestedFrom(csiDriver))
 		w.create(claim)
 		w.settle()
-		Expect(w.condition(claim).Message).To(ContainSubstring(
-			"no ReferenceGrant of namespace default lets claims of namespace tenant use its VolumeSnapshot snapshot: create one there"))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring(
+			"no ReferenceGrant of namespace default lets claims of namespace tenant use its VolumeSnapshot snapshot: create one there")))
 		Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeFalse())
 
 		w.create(granting(provisioned.SnapshotGroup, provisioned.SnapshotKind))
 		w.settle()
 
-		Expect(w.read(claim).Status.Phase).To(Equal(corev1.ClaimBound))
+		Expect(w.gone(Volume(provisioned.VolumeID(claim)))).To(BeFalse())
 		Expect(w.storage.Source(provisioned.VolumeID(claim))).To(HaveValue(Equal(backend.Source{Snapshot: s.handle(), Namespace: "default"})))
 	})
 
