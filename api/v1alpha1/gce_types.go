@@ -68,7 +68,7 @@ type GCEBackend struct {
 	// CSI driver. In disks of such a class they come before what is said here; labels are added. Default: none. A
 	// change holds at once: a claim without a PersistentVolume waits while its class has a parameter that isn't
 	// listed.
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=9
 	// +listType=set
 	// +optional
 	ClassParameters []GCEClassParameter `json:"classParameters,omitempty"`
@@ -82,7 +82,7 @@ type GCEBackend struct {
 
 // GCEClassParameter is a parameter of a StorageClass.
 //
-// +kubebuilder:validation:Enum=type;labels;disk-encryption-kms-key;replication-type;provisioned-iops-on-create;provisioned-throughput-on-create;storage-pools;resource-tags
+// +kubebuilder:validation:Enum=type;labels;disk-encryption-kms-key;replication-type;provisioned-iops-on-create;provisioned-throughput-on-create;storage-pools;resource-tags;enable-multi-zone-provisioning
 type GCEClassParameter string
 
 // Parameters of StorageClasses, by the names of Google's own CSI driver.
@@ -103,6 +103,8 @@ const (
 	GCEPoolsParameter GCEClassParameter = "storage-pools"
 	// GCETagsParameter has tags of Google's Resource Manager for new disks, such as 123456789/team/shop.
 	GCETagsParameter GCEClassParameter = "resource-tags"
+	// GCEEachZoneParameter is true for restored volumes that are only read, and have a disk in each zone.
+	GCEEachZoneParameter GCEClassParameter = "enable-multi-zone-provisioning"
 )
 
 // GCELabelValue is the value of a label of a disk: lower case letters, digits,

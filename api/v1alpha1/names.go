@@ -85,18 +85,15 @@ const FSTypeParameter = "csi.storage.k8s.io/fstype"
 const (
 	// BackendAttribute is the name of the StorageBackend.
 	BackendAttribute = "backend"
-	// PathAttribute is the volume's absolute path: on its node (local backend), or
-	// on its server (nfs backend).
+	// PathAttribute is the volume's absolute path: on its node (local backend), or on its server (nfs backend).
 	PathAttribute = "path"
-	// ServerAttribute is the volume's server, as the backend names it (nfs
-	// backend).
+	// ServerAttribute is the volume's server, as the backend names it (nfs backend).
 	ServerAttribute = "server"
 	// MountOptionsAttribute are the backend's mount options, with commas between
 	// them; those of the volume object come after them (nfs backend).
 	MountOptionsAttribute = "mountOptions"
 	// LayoutAttribute is the volume's LocalLayout (local backend).
 	LayoutAttribute = "layout"
-	// DiskAttribute is the path of the volume's disk in the Compute API, from projects/
-	// on, for people (gce backend).
+	// DiskAttribute is the path of the volume's only disk in the Compute API, for people (gce backend).
 	DiskAttribute = "disk"
 )

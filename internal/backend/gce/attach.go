@@ -8,6 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/accessmode"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
@@ -79,7 +80,7 @@ func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.InstanceRef, e
 
 // diskFor finds the disk that the instance can have. A disk of other zones is an error that names it.
 func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backend.AttachRequest, at cloud.InstanceRef) (*cloud.Disk, error) {
-	if !validID.MatchString(request.ID) {
+	if !owner.ValidID.MatchString(request.ID) {
 		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", request.ID)
 	}
 	found, err := b.attachable(ctx, c, at.Zone, request.ID)
@@ -87,7 +88,7 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backe
 		return nil, err
 	}
 	if found == nil {
-		elsewhere, err := b.ownDisk(ctx, c, request.ID)
+		elsewhere, err := b.owner.FindDisk(ctx, c, request.ID)
 		switch {
 		case err != nil:
 			return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -27,7 +28,7 @@ func (b *gceBackend) Detach(ctx context.Context, id string, node backend.NodeIde
 	switch {
 	case existingID.MatchString(id):
 		do = b.detachExisting
-	case !validID.MatchString(id):
+	case !owner.ValidID.MatchString(id):
 		return nil // Attach refused it
 	}
 	doing := fmt.Sprintf("detaching volume %s from node %s", id, node.Name)
@@ -41,7 +42,7 @@ func (b *gceBackend) IsAttached(ctx context.Context, id string, node backend.Nod
 	switch {
 	case existingID.MatchString(id):
 		do = b.isExistingAttached
-	case !validID.MatchString(id):
+	case !owner.ValidID.MatchString(id):
 		return false, nil // Attach refused it
 	}
 	doing := fmt.Sprintf("looking for volume %s at node %s", id, node.Name)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 	"github.com/stowage-dev/stowage/internal/backend/gce/performance"
 	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
@@ -21,7 +22,7 @@ func (b *gceBackend) Expand(ctx context.Context, request backend.ExpandRequest) 
 
 // expand resizes a disk that is smaller, attached or not.
 func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	found, err := b.ownDisk(ctx, c, id)
+	found, err := b.owner.FindDisk(ctx, c, id)
 	switch {
 	case err != nil:
 		return backend.Expansion{}, err
@@ -32,8 +33,11 @@ func (b *gceBackend) expand(ctx context.Context, c *cloud.Client, id string, cap
 	case found.SizeGb >= size.InGib(capacity):
 		return grown(found), nil
 	}
+	if err := owner.CheckAlone(found, "expanded"); err != nil {
+		return backend.Expansion{}, err
+	}
 	if err := c.Resize(ctx, found, capacity); err != nil {
-		return backend.Expansion{}, b.whyNotGrown(ctx, c, found, capacity, err)
+		return backend.Expansion{}, b.maker().WhyNotGrown(ctx, c, found, capacity, err)
 	}
 	now, err := c.Disk(ctx, found.At(), id)
 	switch {
@@ -69,7 +73,7 @@ func (b *gceBackend) Modify(ctx context.Context, id string, attributes backend.A
 
 // readDisk reads the disk that is to change. A list may lag behind: the disk itself is read.
 func (b *gceBackend) readDisk(ctx context.Context, c *cloud.Client, id string) (*cloud.Disk, error) {
-	found, err := b.ownDisk(ctx, c, id)
+	found, err := b.owner.FindDisk(ctx, c, id)
 	if err == nil && found != nil {
 		listed := found.Id
 		found, err = c.Disk(ctx, found.At(), id)
@@ -92,7 +96,7 @@ func (b *gceBackend) readDisk(ctx context.Context, c *cloud.Client, id string) (
 	case found.Status != cloud.DiskReady:
 		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
 	}
-	return found, nil
+	return found, owner.CheckAlone(found, "given another VolumeAttributesClass")
 }
 
 // aboutClass explains that the Compute API refused what a class asks for, for good or for now. In both cases nothing goes on: a

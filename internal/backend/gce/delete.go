@@ -5,6 +5,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 )
 
 // Delete removes the volume's disk, in whatever place it is.
@@ -14,31 +15,25 @@ func (b *gceBackend) Delete(ctx context.Context, id string) error {
 }
 
 // delete removes each of our disks with that name: there may be two if the backend's zones changed
-// during a call.
+// during a call. It begins with those that are used: of a volume that can't go, all is left.
 func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) error {
-	if !validID.MatchString(id) {
+	if !owner.ValidID.MatchString(id) {
 		return backend.Conflict.Errorf("%q is no id of a volume: nothing is deleted for it", id)
 	}
-	found, err := c.DisksNamed(ctx, id)
+	found, err := b.owner.FindAllDisks(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
+	if len(found) == 0 || owner.IsInEachZone(found...) {
 		// A disk that was being inserted during the first read may be there now.
 		if err := c.CheckNoInsert(ctx, id, c.Places()...); err != nil {
 			return err
 		}
-		if found, err = c.DisksNamed(ctx, id); len(found) == 0 || err != nil {
+		if found, err = b.owner.FindAllDisks(ctx, c, id); err != nil {
 			return err
 		}
 	}
-	if _, err := b.owner.PickDisk(found); err != nil {
-		return err
-	}
 	for _, one := range found {
-		if _, foreign := b.owner.CheckDisk(one); foreign != nil {
-			continue
-		}
 		if err := c.DeleteDisk(ctx, one); err != nil {
 			return err
 		}

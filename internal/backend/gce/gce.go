@@ -17,6 +17,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/newdisk"
 	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 	"github.com/stowage-dev/stowage/internal/backend/gce/settings"
 )
@@ -75,6 +76,9 @@ func (k *Kind) signIn(ctx context.Context, spec settings.Settings) (*cloud.Clien
 	}
 	return k.clients.SignIn(ctx, spec.Target, with)
 }
+
+// maker makes the backend's disks.
+func (b *gceBackend) maker() newdisk.Maker { return newdisk.Maker{Owner: b.owner, Spec: b.spec} }
 
 // Capabilities are those of disks of any type, since a class can name one. Package accessmode says what a type has not. No
 // file system of Stowage's can be written by two machines.

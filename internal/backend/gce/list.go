@@ -3,7 +3,9 @@ package gce
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
@@ -23,17 +25,16 @@ func (b *gceBackend) List(ctx context.Context) ([]backend.Held, error) {
 	})
 }
 
-// list finds disks by label. Their descriptions prove the owner.
+// list finds disks by label. Their descriptions prove the owner. A volume with disks in several zones is one volume, which is
+// kept if one of them is.
 func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held, error) {
-	found, err := b.ownDisks(ctx, c)
-	var held []backend.Held
+	found, err := b.owner.ListDisks(ctx, c)
+	held := map[string]backend.Held{}
 	for _, one := range found {
 		read, _ := owner.OfDisk(one.Disk)
-		held = append(held, backend.Held{ID: one.Name, Claim: read.Claim, Retained: one.Labels[labels.Retained] != ""})
+		held[one.Name] = backend.Held{ID: one.Name, Claim: read.Claim, Retained: one.Labels[labels.Retained] != "" || held[one.Name].Retained}
 	}
-	slices.SortFunc(held, func(one, other backend.Held) int { return cmp.Compare(one.ID, other.ID) })
-	// A volume that was begun in two zones is one volume.
-	return slices.CompactFunc(held, func(one, other backend.Held) bool { return one.ID == other.ID }), err
+	return slices.SortedFunc(maps.Values(held), func(one, other backend.Held) int { return cmp.Compare(one.ID, other.ID) }), err
 }
 
 // Retain labels the volume's disk.
@@ -43,18 +44,25 @@ func (b *gceBackend) Retain(ctx context.Context, id string) (place string, err e
 
 // retain labels the disk, unless it is too late.
 func (b *gceBackend) retain(ctx context.Context, c *cloud.Client, id string) (place string, err error) {
-	found, err := b.ownDisk(ctx, c, id)
+	found, err := b.owner.FindAllDisks(ctx, c, id)
 	switch {
 	case err != nil:
 		return "", err
-	case found == nil:
+	case len(found) == 0:
 		return "", c.NoDisk(id)
-	case found.Status == cloud.DiskDeleting:
-		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found.Path())
 	}
-	place = "disk " + found.Path()
-	if found.Labels[labels.Retained] != "" {
-		return place, nil
+	var paths []string
+	for _, one := range found {
+		paths = append(paths, one.Path())
+		switch {
+		case one.Status == cloud.DiskDeleting:
+			return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", one.Path())
+		case one.Labels[labels.Retained] != "":
+			continue
+		}
+		if err := c.SetLabel(ctx, one, labels.Retained, "true"); err != nil {
+			return "", err
+		}
 	}
-	return place, c.SetLabel(ctx, found, labels.Retained, "true")
+	return "disk " + strings.Join(paths, ", "), nil
 }

@@ -48,7 +48,7 @@ func observe(ctx context.Context, c *cloud.Client, node backend.NodeIdentity) (b
 
 // attachments reads which instances have this backend's disks, and how.
 func (b *gceBackend) attachments(ctx context.Context, c *cloud.Client) ([]backend.Attached, error) {
-	held, err := b.ownDisks(ctx, c)
+	held, err := b.owner.ListDisks(ctx, c)
 	if err != nil || len(held) == 0 {
 		return nil, err
 	}

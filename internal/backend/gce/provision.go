@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
+	"github.com/stowage-dev/stowage/internal/backend/gce/newdisk"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
@@ -27,6 +31,9 @@ func (b *gceBackend) Provision(ctx context.Context, request backend.Request) (*b
 func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	if err := checkRequest(request); err != nil {
 		return nil, err
+	}
+	if class, invalid := diskclass.Of(request.Parameters); invalid == nil && class.InEachZone {
+		return b.provisionInEach(ctx, c, request)
 	}
 	found, err := c.DisksNamed(ctx, request.ID)
 	if err != nil {
@@ -47,83 +54,84 @@ func checkRequest(request backend.Request) error {
 		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone it could never be written: " +
 			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
 	}
-	return request.CheckClaim(validID)
+	return request.CheckClaim(owner.ValidID)
 }
 
 // insert makes the disk. A second call, also of another process, takes part in the first.
 func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
-	from, err := b.originOf(ctx, c, request)
+	from, err := b.maker().OriginOf(ctx, c, request)
 	if err != nil {
 		return nil, err
 	}
-	class, err := b.classOf(request, from)
+	class, err := b.maker().ClassOf(request, from)
 	if err != nil {
 		return nil, err
 	}
-	zone, err := b.zones(class).For(request, from.disk)
+	zone, err := b.maker().Zones(class).For(request, from.Disk)
 	if errors.Is(err, backend.WrongNode) {
 		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	plan := draft{request: request, from: from, class: class, zone: zone}
-	disk, err := b.newDisk(ctx, c, plan)
+	made, err := b.maker().Make(ctx, c, newdisk.Draft{Request: request, From: from, Class: class, Zone: zone})
 	if err != nil {
 		return nil, err
-	}
-	if err := c.InsertDisk(ctx, plan.at(), disk); err != nil {
-		return nil, b.whyNotMade(ctx, c, plan, disk, err)
-	}
-	made, err := c.Disk(ctx, plan.at(), request.ID)
-	switch {
-	case err != nil:
-		return nil, err
-	case made == nil:
-		// A pod may have written it already: never an empty disk instead.
-		return nil, backend.Invalid.Errorf("disk %s was made in %s and was deleted since, not by Stowage: create the claim again", request.ID, plan.at())
 	}
 	return b.resume(made, request)
 }
 
 // resume returns the volume of a disk that was begun for a request, once the disk is ready.
 func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backend.Volume, error) {
+	if err := b.checkMade(found, request); err != nil {
+		return nil, err
+	}
+	made, err := b.volume(request, found)
+	if err == nil {
+		made.Attributes = map[string]string{stowagev1alpha1.DiskAttribute: found.Path()}
+	}
+	return made, err
+}
+
+// checkMade returns an error where a disk isn't what was made for a request, or isn't ready.
+func (b *gceBackend) checkMade(found *cloud.Disk, request backend.Request) error {
 	read, err := b.owner.CheckDisk(found)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case read.Claim != request.Claim:
-		return nil, backend.Conflict.Errorf("disk %s belongs to claim %s/%s, uid %s", found.Path(), read.Claim.Namespace, read.Claim.Name, read.Claim.UID)
+		return backend.Conflict.Errorf("disk %s belongs to claim %s/%s, uid %s", found.Path(), read.Claim.Namespace, read.Claim.Name, read.Claim.UID)
 	case found.Status == cloud.DiskDeleting:
-		return nil, backend.Conflict.Errorf("disk %s is being deleted: it isn't made again", found.Path())
+		return backend.Conflict.Errorf("disk %s is being deleted: it isn't made again", found.Path())
 	case found.Status == cloud.DiskFailed:
-		return nil, backend.Unavailable.Errorf("making disk %s failed: delete the claim, which deletes what there is of it", found.Path())
+		// Final: an undo goes on to delete it.
+		return backend.Invalid.Errorf("making disk %s failed: delete the claim, which deletes what there is of it", found.Path())
 	case found.Status != cloud.DiskReady:
-		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
+		return backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
 	case found.SizeGb < size.InGib(request.Capacity):
 		capacity := found.Capacity()
-		return nil, backend.Conflict.Errorf("disk %s has %s, less than the %s asked for: it is not what was made for this claim", found.Path(), capacity.String(), request.Capacity.String())
+		return backend.Conflict.Errorf("disk %s has %s, less than the %s asked for: it is not what was made for this claim", found.Path(), capacity.String(), request.Capacity.String())
 	}
-	if request.Node != nil && !slices.Contains(found.Zones(), request.Node.Labels[corev1.LabelTopologyZone]) {
-		return nil, backend.WrongNode.Errorf("disk %s was made in %s, and node %s isn't there", found.Path(), found.In(), request.Node.Name)
-	}
-	if err := checkOrigin(found, request.Source); err != nil {
-		return nil, err
-	}
-	return b.volume(found, request), nil
+	return newdisk.CheckOrigin(found, request.Source)
 }
 
-// volume is the volume that a disk is.
-func (b *gceBackend) volume(found *cloud.Disk, request backend.Request) *backend.Volume {
+// volume is the volume that a disk is, or several are with the same content.
+func (b *gceBackend) volume(request backend.Request, found ...*cloud.Disk) (*backend.Volume, error) {
+	var zones []string
+	for _, one := range found {
+		zones = append(zones, one.Zones()...)
+	}
+	if request.Node != nil && !slices.Contains(zones, request.Node.Labels[corev1.LabelTopologyZone]) {
+		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", request.ID, strings.Join(zones, " and "), request.Node.Name)
+	}
 	made := &backend.Volume{
-		Handle:       found.Name,
-		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.Path()},
-		Capacity:     found.Capacity(),
-		NodeAffinity: backend.AffinityToLabel(corev1.LabelTopologyZone, found.Zones()...),
+		Handle:       request.ID,
+		Capacity:     found[0].Capacity(),
+		NodeAffinity: backend.AffinityToLabel(corev1.LabelTopologyZone, zones...),
 	}
 	if request.VolumeMode != corev1.PersistentVolumeBlock {
 		// The node formats a disk that is empty.
 		made.FSType = cmp.Or(request.FSType, b.spec.FSType)
 	}
-	return made
+	return made, nil
 }

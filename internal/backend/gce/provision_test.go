@@ -140,12 +140,12 @@ func TestDisksWithoutANodeSpreadOverTheZones(t *testing.T) {
 	count := map[string]int{}
 	for i := range 300 {
 		request := backendtest.Request(fmt.Sprint(i))
-		zone, err := on.zones(diskclass.Class{}).For(request, nil)
+		zone, err := on.maker().Zones(diskclass.Class{}).For(request, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		count[zone]++
-		left, err := (&gceBackend{spec: fewer}).zones(diskclass.Class{}).For(request, nil)
+		left, err := (&gceBackend{spec: fewer}).maker().Zones(diskclass.Class{}).For(request, nil)
 		if err != nil || zone != zoneB && left != zone {
 			t.Errorf("volume %d goes from zone %s to %s because another was taken away: %v", i, zone, left, err)
 		}
@@ -174,7 +174,7 @@ func TestAClassDecidesOnTheZones(t *testing.T) {
 			request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: test.key, Values: test.values},
 			}}}
-			zone, err := w.open().zones(diskclass.Class{}).For(request, nil)
+			zone, err := w.open().maker().Zones(diskclass.Class{}).For(request, nil)
 			if test.wanted == "" {
 				w.mustBe(err, backend.Invalid, "allowedTopologies", "topology.kubernetes.io/zone")
 			} else if err != nil || !slices.Contains([]string{test.wanted, zoneB}, zone) {
@@ -267,7 +267,17 @@ func nodeNamed(name, zone string) *corev1.Node {
 func (w *world) ourDisk(on *gceBackend, uid string, sizeGb int64) *compute.Disk {
 	w.Helper()
 	request := backendtest.Request(uid)
-	description, err := on.owner.DescribeDisk(request.ID, request.Claim)
+	description, err := on.owner.DescribeDisk(request.ID, request.Claim, false)
 	w.must(err)
 	return &compute.Disk{Name: request.ID, Description: description, Labels: on.owner.Label(map[string]string{labels.Claim: string(request.Claim.UID)}), SizeGb: sizeGb}
+}
+
+func TestADiskThatTheCloudFailedToMakeIsDeletedWithItsClaim(t *testing.T) {
+	w := newWorld(t)
+	on, request := w.open(), backendtest.Request("1")
+	description, err := on.owner.DescribeDisk(request.ID, request.Claim, false)
+	w.must(err)
+	failed := &cloud.Disk{Disk: &compute.Disk{Name: request.ID, Description: description, Status: cloud.DiskFailed}}
+	// An undo takes Unavailable for a call that may still have an effect, and would never get further.
+	w.mustBe(on.checkMade(failed, request), backend.Invalid, "delete the claim, which deletes what there is of it")
 }

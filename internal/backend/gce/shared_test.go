@@ -9,6 +9,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/newdisk"
 )
 
 // shared asks for a device of a type that is used in one way.
@@ -154,16 +155,16 @@ func TestWhatIsRestoredForReadersIsNeverWrittenAgain(t *testing.T) {
 func TestAnUndoOfASharedDiskIsTheSameRequest(t *testing.T) {
 	w := newWorld(t)
 	request := shared("1", balanced, corev1.ReadWriteMany)
-	plan := draft{request: request, zone: zoneA}
+	plan := newdisk.Draft{Request: request, Zone: zoneA}
 	disk := func(unwanted bool) *compute.Disk {
 		on := w.open()
-		plan.request.Unwanted = unwanted
+		plan.Request.Unwanted = unwanted
 		var err error
-		plan.class, err = on.classOf(plan.request, plan.from)
+		plan.Class, err = on.maker().ClassOf(plan.Request, plan.From)
 		w.must(err)
 		c, err := w.kind.signIn(t.Context(), on.spec)
 		w.must(err)
-		made, err := on.newDisk(t.Context(), c, plan)
+		made, err := on.maker().Describe(t.Context(), c, plan)
 		w.must(err)
 		return made
 	}

@@ -88,7 +88,7 @@ func (b *gceBackend) diskToKeep(ctx context.Context, c *cloud.Client, volume str
 		}
 		return b.existingDisk(ctx, c, ref)
 	}
-	found, err := b.ownDisk(ctx, c, volume)
+	found, err := b.owner.FindDisk(ctx, c, volume)
 	switch {
 	case err != nil:
 		return nil, err
@@ -135,7 +135,7 @@ func describedSnapshot(found *compute.Snapshot, path string) (*backend.Snapshot,
 // DeleteSnapshot removes a snapshot that this backend made.
 func (b *gceBackend) DeleteSnapshot(ctx context.Context, handle string) error {
 	_, err := inCloud(ctx, b, "deleting snapshot "+handle, func(c *cloud.Client) (any, error) {
-		found, err := b.snapshotOfHandle(ctx, c, handle)
+		found, err := b.owner.FindSnapshot(ctx, c, handle)
 		if found == nil || err != nil {
 			return nil, err
 		}
@@ -150,7 +150,7 @@ func (b *gceBackend) DeleteSnapshot(ctx context.Context, handle string) error {
 // FindSnapshot returns a snapshot of the project: another program may have made it.
 func (b *gceBackend) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
 	return inCloud(ctx, b, "finding snapshot "+handle, func(c *cloud.Client) (*backend.Snapshot, error) {
-		found, err := b.snapshotOfHandle(ctx, c, handle)
+		found, err := b.owner.FindSnapshot(ctx, c, handle)
 		switch {
 		case err != nil:
 			return nil, err
@@ -161,24 +161,10 @@ func (b *gceBackend) FindSnapshot(ctx context.Context, handle string) (*backend.
 	})
 }
 
-// snapshotOfHandle reads a snapshot: nil where there is none.
-func (b *gceBackend) snapshotOfHandle(ctx context.Context, c *cloud.Client, handle string) (*compute.Snapshot, error) {
-	name, err := b.snapshotName(handle)
-	if err != nil {
-		return nil, err
-	}
-	return c.Snapshot(ctx, name)
-}
-
-// snapshotName reads the path of a snapshot, which must be in the backend's project.
-func (b *gceBackend) snapshotName(handle string) (string, error) {
-	return b.owner.SnapshotName(handle, b.spec.Project)
-}
-
 // RetainSnapshot labels a snapshot, unless it is too late.
 func (b *gceBackend) RetainSnapshot(ctx context.Context, handle string) error {
 	_, err := inCloud(ctx, b, "retaining snapshot "+handle, func(c *cloud.Client) (any, error) {
-		found, err := b.snapshotOfHandle(ctx, c, handle)
+		found, err := b.owner.FindSnapshot(ctx, c, handle)
 		if err == nil && (found == nil || found.Status == cloud.SnapshotDeleting) {
 			err = backend.NotFound.Errorf("there is no snapshot %s, or it is being deleted", handle)
 		}

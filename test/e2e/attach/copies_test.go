@@ -43,28 +43,14 @@ func copied(s *spec) {
 
 // restored: a disk with what another one had when its snapshot was made.
 func restored(s *spec) {
-	snapshot, content := s.snapshotOf(s.data)
-	scenario.Step("a snapshot is made of the disk", func() error { return s.stowage.Client.Create(s.ctx, content) })
-	scenario.Soon(s.ctx, "it is ready", func() error {
-		err := s.stowage.Client.Get(s.ctx, client.ObjectKeyFromObject(content), content)
-		if err == nil && (content.Status == nil || content.Status.ReadyToUse == nil || !*content.Status.ReadyToUse) {
-			err = fmt.Errorf("its status is %+v", content.Status)
-		}
-		return err
-	})
+	snapshot, content := s.takeSnapshot("then", s.data)
 	scenario.Step("the file is written again", func() error {
 		later := s.pod("later", 2, s.data)
 		return errors.Join(s.run(later), s.writes(later, s.data, "since then"), s.end(later))
 	})
 	var again *corev1.PersistentVolumeClaim
 	scenario.Step("a claim that names the snapshot is given what there was", func() (err error) {
-		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &content.Name, ReadyToUse: new(true)}
-		if err := s.stowage.Client.Status().Update(s.ctx, snapshot); err != nil {
-			return err
-		}
-		again, err = s.claimFor("restored", patientClass, fixture.Asking("12Gi"), from(corev1.TypedLocalObjectReference{
-			APIGroup: new(provisioned.SnapshotGroup), Kind: provisioned.SnapshotKind, Name: snapshot.Name,
-		}))
+		again, err = s.claimFor("restored", patientClass, fixture.Asking("12Gi"), fromSnapshot(snapshot))
 		return err
 	})
 	ofRestored := s.pod("of-restored", 1, again)
@@ -72,39 +58,47 @@ func restored(s *spec) {
 		return errors.Join(s.run(ofRestored), s.finds(ofRestored, again, "kept"), s.end(ofRestored))
 	})
 	scenario.Step("the snapshot is deleted, and the restored disk with its claim", func() error {
-		err := s.stowage.Change(s.ctx, content, func() { metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingDeleted, "yes") })
-		if err != nil {
-			return err
-		}
-		return errors.Join(s.stowage.Delete(s.ctx, content), s.stowage.Delete(s.ctx, again), s.diskGoes(again))
+		return errors.Join(s.deleteSnapshot(content), s.stowage.Delete(s.ctx, again), s.diskGoes(again))
 	})
-	scenario.Soon(s.ctx, "the cloud has no snapshot", func() error {
-		list, err := s.cloud.Snapshots.List(project).Context(s.ctx).Do()
-		if err == nil && len(list.Items) > 0 {
-			err = fmt.Errorf("it has %s", list.Items[0].Name)
-		}
-		return err
-	})
+	scenario.Soon(s.ctx, "the cloud has no snapshot", s.hasNoSnapshot)
 	scenario.Step("the first disk has its file again", func() error {
 		pod := s.pod("kept-again", 1, s.data)
 		return errors.Join(s.run(pod), s.finds(pod, s.data, "since then"), s.writes(pod, s.data, "kept"), s.end(pod))
 	})
 }
 
+// takeSnapshot makes a snapshot of a claim's disk, which is ready then.
+func (s *spec) takeSnapshot(name string, of *corev1.PersistentVolumeClaim) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent) {
+	snapshot, content := s.snapshotOf(name, of)
+	scenario.Step("a snapshot "+name+" is made of the disk", func() error { return s.stowage.Client.Create(s.ctx, content) })
+	scenario.Soon(s.ctx, "it is ready", func() error {
+		err := s.stowage.Client.Get(s.ctx, client.ObjectKeyFromObject(content), content)
+		if err == nil && (content.Status == nil || content.Status.ReadyToUse == nil || !*content.Status.ReadyToUse) {
+			err = fmt.Errorf("its status is %+v", content.Status)
+		}
+		return err
+	})
+	scenario.Step("its VolumeSnapshot says so", func() error {
+		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &content.Name, ReadyToUse: new(true)}
+		return s.stowage.Client.Status().Update(s.ctx, snapshot)
+	})
+	return snapshot, content
+}
+
 // snapshotOf creates a snapshot of a claim's disk and its class, and returns the content that
 // snapshot-controller would make: no such program runs here.
-func (s *spec) snapshotOf(claim *corev1.PersistentVolumeClaim) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent) {
+func (s *spec) snapshotOf(name string, claim *corev1.PersistentVolumeClaim) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent) {
 	class := &snapshotv1.VolumeSnapshotClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Driver: stowagev1alpha1.GCEDriver, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
 	}
 	snapshot := &snapshotv1.VolumeSnapshot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: "then"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: name},
 		Spec: snapshotv1.VolumeSnapshotSpec{
 			VolumeSnapshotClassName: &class.Name, Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &claim.Name},
 		},
 	}
 	scenario.Step("a VolumeSnapshot names the claim", func() error {
-		return errors.Join(s.stowage.Client.Create(s.ctx, class), s.stowage.Client.Create(s.ctx, snapshot))
+		return errors.Join(client.IgnoreAlreadyExists(s.stowage.Client.Create(s.ctx, class)), s.stowage.Client.Create(s.ctx, snapshot))
 	})
 	return snapshot, &snapshotv1.VolumeSnapshotContent{
 		ObjectMeta: metav1.ObjectMeta{Name: snapshots.ContentName(snapshot.UID), Finalizers: []string{snapshots.ContentProtection}},
@@ -114,6 +108,28 @@ func (s *spec) snapshotOf(claim *corev1.PersistentVolumeClaim) (*snapshotv1.Volu
 			Source: snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &claim.Spec.VolumeName},
 		},
 	}
+}
+
+// fromSnapshot has a claim begin as a copy of a snapshot.
+func fromSnapshot(snapshot *snapshotv1.VolumeSnapshot) func(*corev1.PersistentVolumeClaim) {
+	return from(corev1.TypedLocalObjectReference{APIGroup: new(provisioned.SnapshotGroup), Kind: provisioned.SnapshotKind, Name: snapshot.Name})
+}
+
+// deleteSnapshot deletes the content of a snapshot, as snapshot-controller does, and waits until it is gone.
+func (s *spec) deleteSnapshot(content *snapshotv1.VolumeSnapshotContent) error {
+	err := s.stowage.Change(s.ctx, content, func() { metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingDeleted, "yes") })
+	if err != nil {
+		return err
+	}
+	return s.stowage.Delete(s.ctx, content)
+}
+
+func (s *spec) hasNoSnapshot() error {
+	list, err := s.cloud.Snapshots.List(project).Context(s.ctx).Do()
+	if err == nil && len(list.Items) > 0 {
+		err = fmt.Errorf("it has %s", list.Items[0].Name)
+	}
+	return err
 }
 
 // holds reports whether the file system of a pod's claim has so many bytes.

@@ -79,6 +79,7 @@ var _ = Describe("A cloud's disk", Ordered, Label("attach", "volumes"), func() {
 	It("grows", checks(grown))
 	It("is copied, and both are used on one node", checks(copied))
 	It("is restored to what it had when its snapshot was made", checks(restored))
+	It("is in each zone for pods that only read it, and pods of several nodes read it at once", checks(readInEachZone))
 	//proves:gcePersistentDisk/claim
 	It("that existed beforehand is attached, and outlives its volume object", checks(existing))
 	It("stays attached and mounted while its node's agent is killed", Label("node"), checks(agentKilled))

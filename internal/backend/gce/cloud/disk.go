@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -100,10 +101,28 @@ func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(one *Disk) bool { return one.Name != id })
-	if len(found) > 0 {
-		return found, nil
+	if len(found) == 0 {
+		return c.DisksAt(ctx, id, c.Places()...)
 	}
-	for _, at := range c.Places() {
+	slices.SortFunc(found, func(one, other *Disk) int { return cmp.Compare(one.Path(), other.Path()) })
+	return found, nil
+}
+
+// CompleteZones adds to some disks of a name those in the other zones of the backend.
+func (c *Client) CompleteZones(ctx context.Context, id string, found []*Disk) ([]*Disk, error) {
+	var others []place.Place
+	for _, zone := range c.Zones {
+		if !slices.ContainsFunc(found, func(one *Disk) bool { return one.At() == place.Zone(zone) }) {
+			others = append(others, place.Zone(zone))
+		}
+	}
+	more, err := c.DisksAt(ctx, id, others...)
+	return append(found, more...), err
+}
+
+// DisksAt reads the disks with a name in some places.
+func (c *Client) DisksAt(ctx context.Context, id string, places ...place.Place) (found []*Disk, err error) {
+	for _, at := range places {
 		one, err := c.Disk(ctx, at, id)
 		if err != nil {
 			return nil, err

@@ -29,6 +29,8 @@ type Class struct {
 	Key string
 	// Replicated disks are in two zones of a region.
 	Replicated bool
+	// InEachZone means that a volume has a disk in each zone, each made from the same snapshot.
+	InEachZone bool
 	// Pools are the storage pools that disks are made in, by zone. Nil: in none.
 	Pools storagepool.Pools
 	// Tags are those of Google's Resource Manager, values by PARENT/KEY.
@@ -53,6 +55,8 @@ func Of(parameters map[string]string) (class Class, err error) {
 			class.IOPS, err = iopsOf(name, value)
 		case stowagev1alpha1.GCEThroughputParameter:
 			class.Throughput, err = throughputOf(name, value)
+		case stowagev1alpha1.GCEEachZoneParameter:
+			class.InEachZone, err = eachZoneOf(name, value)
 		case stowagev1alpha1.GCEPoolsParameter:
 			class.Pools, err = storagepool.Of(value)
 		case stowagev1alpha1.GCETagsParameter:
@@ -63,6 +67,10 @@ func Of(parameters map[string]string) (class Class, err error) {
 		if err != nil {
 			return Class{}, err
 		}
+	}
+	if class.InEachZone && class.Replicated {
+		return Class{}, backend.Invalid.Errorf("the StorageClass asks for a disk in each zone, by %s, and for one with replicas, by %s: use a class with one of them",
+			stowagev1alpha1.GCEEachZoneParameter, stowagev1alpha1.GCEReplicationParameter)
 	}
 	return class, nil
 }
@@ -75,7 +83,7 @@ func (c Class) Or(others Class) Class {
 	}
 	maps.Copy(merged, c.Labels)
 	c.Type, c.Labels, c.Key = cmp.Or(c.Type, others.Type), merged, cmp.Or(c.Key, others.Key)
-	c.Replicated = c.Replicated || others.Replicated
+	c.Replicated, c.InEachZone = c.Replicated || others.Replicated && !c.InEachZone, c.InEachZone || others.InEachZone
 	c.Performance = performance.Performance{IOPS: cmp.Or(c.IOPS, others.IOPS), Throughput: cmp.Or(c.Throughput, others.Throughput)}
 	if c.Pools == nil {
 		c.Pools = others.Pools
@@ -128,6 +136,13 @@ func replicationOf(name, value string) (replicated bool, err error) {
 		err = backend.Invalid.Errorf("the parameter %s of the StorageClass is %.100q: write %s or %s", name, value, inTwoZones, inOneZone)
 	}
 	return value == inTwoZones, err
+}
+
+func eachZoneOf(name, value string) (inEachZone bool, err error) {
+	if value != "true" && value != "false" {
+		err = backend.Invalid.Errorf("the parameter %s of the StorageClass is %.100q: write true or false", name, value)
+	}
+	return value == "true", err
 }
 
 func iopsOf(name, value string) (int64, error) {

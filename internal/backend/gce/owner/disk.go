@@ -16,11 +16,13 @@ import (
 type Disk struct {
 	CreatedBy string `json:"createdBy"`
 	backend.Owner
+	// InEachZone means that the volume has disks of this name in other zones, too.
+	InEachZone bool `json:"inEachZone,omitempty"`
 }
 
-// DescribeDisk returns the description of the disk of a volume.
-func (o Owner) DescribeDisk(id string, claim stowagev1alpha1.ClaimReference) (string, error) {
-	description, err := json.Marshal(Disk{creator, backend.Owner{ID: id, Cluster: o.Cluster, Backend: o.Backend, Claim: claim}})
+// DescribeDisk returns the description of the disk of a volume, or of each of its disks.
+func (o Owner) DescribeDisk(id string, claim stowagev1alpha1.ClaimReference, inEachZone bool) (string, error) {
+	description, err := json.Marshal(Disk{creator, backend.Owner{ID: id, Cluster: o.Cluster, Backend: o.Backend, Claim: claim}, inEachZone})
 	if err != nil {
 		return "", fmt.Errorf("describing disk %s: %w", id, err)
 	}
@@ -32,6 +34,23 @@ func OfDisk(found *compute.Disk) (Disk, bool) {
 	var read Disk
 	err := json.Unmarshal([]byte(found.Description), &read)
 	return read, err == nil && read.CreatedBy == creator
+}
+
+// IsInEachZone reports whether one of some disks is one of several of its volume.
+func IsInEachZone(found ...*cloud.Disk) bool {
+	return slices.ContainsFunc(found, func(one *cloud.Disk) bool {
+		read, ours := OfDisk(one.Disk)
+		return ours && read.InEachZone
+	})
+}
+
+// CheckAlone returns an error of kind Invalid where a disk is one of several of its volume: what is done to one of them would
+// make it unlike the others.
+func CheckAlone(found *cloud.Disk, doing string) error {
+	if !IsInEachZone(found) {
+		return nil
+	}
+	return backend.Invalid.Errorf("volume %s has disks in several zones, which pods can only read: it can't be %s", found.Name, doing)
 }
 
 // CheckDisk returns an error of kind Conflict where a disk isn't a volume of this owner, or its record doesn't fit its name.
@@ -46,8 +65,8 @@ func (o Owner) CheckDisk(found *cloud.Disk) (Disk, error) {
 	return read, read.CheckOwner("disk "+found.Path(), o.Cluster, o.Backend)
 }
 
-// OwnDisks are those of some disks that are this owner's. It changes found.
-func (o Owner) OwnDisks(found []*cloud.Disk) []*cloud.Disk {
+// ownDisks are those of some disks that are this owner's. It changes found.
+func (o Owner) ownDisks(found []*cloud.Disk) []*cloud.Disk {
 	return slices.DeleteFunc(found, func(one *cloud.Disk) bool {
 		_, foreign := o.CheckDisk(one)
 		return foreign != nil

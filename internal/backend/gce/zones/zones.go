@@ -34,17 +34,36 @@ func (z Zones) For(request backend.Request, copied *cloud.Disk) (string, error) 
 	if request.Node != nil {
 		return z.of(request.Node)
 	}
+	allowed, err := z.usable(request)
+	if err != nil {
+		return "", err
+	}
+	return spread(request, allowed), nil
+}
+
+// Each are the zones of a volume that has a disk in each: all that the class allows.
+func (z Zones) Each(request backend.Request) ([]string, error) {
+	if request.Node != nil {
+		if _, err := z.of(request.Node); err != nil {
+			return nil, err
+		}
+	}
+	return z.usable(request)
+}
+
+// usable are the zones that a request's class allows, and has storage pools in if it names some.
+func (z Zones) usable(request backend.Request) ([]string, error) {
 	allowed := z.allowed(request)
 	if len(allowed) == 0 {
-		return "", backend.Invalid.Errorf("none of the zones of backend %s (%s) is within the allowedTopologies of the claim's StorageClass: "+
+		return nil, backend.Invalid.Errorf("none of the zones of backend %s (%s) is within the allowedTopologies of the claim's StorageClass: "+
 			"add one to gce.zones, or use another class; zones go by the label %s", z.Backend, strings.Join(z.Names, ", "), corev1.LabelTopologyZone)
 	}
 	pooled := slices.DeleteFunc(slices.Clone(allowed), func(zone string) bool { return !z.Pools.Allow(zone) })
 	if len(pooled) == 0 {
-		return "", backend.Invalid.Errorf("the StorageClass has storage pools in zones %.300s, and none in those where backend %s makes its disks (%s): "+
+		return nil, backend.Invalid.Errorf("the StorageClass has storage pools in zones %.300s, and none in those where backend %s makes its disks (%s): "+
 			"use a class with a pool there in its parameter %s", z.Pools.Zones(), z.Backend, strings.Join(allowed, ", "), storagepool.Parameter)
 	}
-	return spread(request, pooled), nil
+	return pooled, nil
 }
 
 // Pair chooses the two zones of a new disk that is replicated: the one that For chose, and another of its region. It

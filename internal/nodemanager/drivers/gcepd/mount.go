@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
+
+// errUnclean: the kernel has to write a file system before it can be read, and may not.
+var errUnclean = errors.New("the file system was mounted when its disk was copied or its snapshot was made, and its journal can't be replayed on a disk that is " +
+	"attached for reading only: make the snapshot while no pod has the volume; or restore it for ReadWriteOnce, have a pod mount that once, and make a snapshot of that")
 
 // mountDisk mounts the file system on a disk, unless it is mounted already.
 func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, folder diskFolder) error {
@@ -35,7 +41,11 @@ func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volum
 			return err
 		}
 	}
-	return mounting.MountSystem(ctx, s.Mounter, s.Systems, system, folder.system)
+	err = mounting.MountSystem(ctx, s.Mounter, s.Systems, system, folder.system)
+	if system.Access == mount.ReadOnly && errors.Is(err, unix.EROFS) {
+		err = fmt.Errorf("%w: %w", errUnclean, err)
+	}
+	return err
 }
 
 // systemOn decides which file system to mount, and how. On an empty disk, it makes one.

@@ -1,4 +1,4 @@
-package gce
+package newdisk
 
 import (
 	"context"
@@ -18,59 +18,59 @@ import (
 
 // whyNotMade explains why the cloud refused to make a disk. It reads what the disk depends on after the call: an earlier call
 // may have made the disk while that was there.
-func (b *gceBackend) whyNotMade(ctx context.Context, c *cloud.Client, plan draft, disk *compute.Disk, refusal error) error {
+func (m Maker) whyNotMade(ctx context.Context, c *cloud.Client, plan Draft, disk *compute.Disk, refusal error) error {
 	why := reason.Of(refusal)
 	switch {
 	case why == reason.Exists:
 		return backend.InProgress.Errorf("disk %s exists by now: it is read again", disk.Name)
 	case why == reason.Forbidden && disk.Params != nil:
-		return b.whyNotTagged(ctx, c, plan, disk, refusal)
+		return m.whyNotTagged(ctx, c, plan, disk, refusal)
 	case why != reason.NotFound && why != reason.Invalid:
 		return refusal
 	}
-	if plan.request.Source != nil {
-		if err := b.whyNotCopied(ctx, c, plan.request, refusal); !errors.Is(err, refusal) {
+	if plan.Request.Source != nil {
+		if err := m.whyNotCopied(ctx, c, plan.Request, refusal); !errors.Is(err, refusal) {
 			return err
 		}
 	}
-	return b.whyInvalid(ctx, c, plan, disk, refusal)
+	return m.whyInvalid(ctx, c, plan, disk, refusal)
 }
 
 // whyInvalid explains why no disk like this can be.
-func (b *gceBackend) whyInvalid(ctx context.Context, c *cloud.Client, plan draft, disk *compute.Disk, refusal error) error {
+func (m Maker) whyInvalid(ctx context.Context, c *cloud.Client, plan Draft, disk *compute.Disk, refusal error) error {
 	why := reason.Of(refusal)
 	switch {
-	case disk.StoragePool != "" && !plan.request.Unwanted:
-		return b.whyNotInPool(ctx, c, plan.class.Pools[plan.zone], disk, refusal)
-	case why == reason.Invalid && disk.AccessMode != "" && !plan.request.Unwanted:
+	case disk.StoragePool != "" && !plan.Request.Unwanted:
+		return m.whyNotInPool(ctx, c, plan.Class.Pools[plan.Zone], disk, refusal)
+	case why == reason.Invalid && disk.AccessMode != "" && !plan.Request.Unwanted:
 		return accessmode.WhyRefused(disk, refusal)
-	case why == reason.NotFound && plan.request.Source == nil:
+	case why == reason.NotFound && plan.Request.Source == nil:
 		return backend.Invalid.Errorf("there is no %s, or no type %s in it: correct gce.zones, gce.diskType or the type of the StorageClass: %w",
-			plan.at(), cloud.NameOf(disk.Type), refusal)
+			plan.At(), cloud.NameOf(disk.Type), refusal)
 	}
 	return refusal
 }
 
 // whyNotTagged explains that an insert of a disk with tags was forbidden. It ends an undo: no earlier insert is under way, and
 // none made the disk.
-func (b *gceBackend) whyNotTagged(ctx context.Context, c *cloud.Client, plan draft, disk *compute.Disk, refusal error) error {
-	if !plan.request.Unwanted {
+func (m Maker) whyNotTagged(ctx context.Context, c *cloud.Client, plan Draft, disk *compute.Disk, refusal error) error {
+	if !plan.Request.Unwanted {
 		return tags.WhyRefused(disk, refusal)
 	}
-	if err := c.CheckNoInsert(ctx, plan.request.ID, plan.at()); err != nil {
+	if err := c.CheckNoInsert(ctx, plan.Request.ID, plan.At()); err != nil {
 		return err
 	}
-	switch found, err := c.Disk(ctx, plan.at(), plan.request.ID); {
+	switch found, err := c.Disk(ctx, plan.At(), plan.Request.ID); {
 	case err != nil:
 		return err
 	case found != nil:
-		return backend.InProgress.Errorf("disk %s exists by now: it is read again", plan.request.ID)
+		return backend.InProgress.Errorf("disk %s exists by now: it is read again", plan.Request.ID)
 	}
-	return backend.Invalid.Errorf("disk %s was never made: %w", plan.request.ID, refusal)
+	return backend.Invalid.Errorf("disk %s was never made: %w", plan.Request.ID, refusal)
 }
 
 // whyNotInPool explains why the cloud refused to make a disk in a storage pool.
-func (b *gceBackend) whyNotInPool(ctx context.Context, c *cloud.Client, in storagepool.Pool, disk *compute.Disk, refusal error) error {
+func (m Maker) whyNotInPool(ctx context.Context, c *cloud.Client, in storagepool.Pool, disk *compute.Disk, refusal error) error {
 	found, err := c.StoragePool(ctx, in.Project, in.Zone, in.Name)
 	if err != nil {
 		return backend.Unavailable.Errorf("the Compute API refused a disk in storage pool %s, and reading the pool failed (%w): %w", in.Path(), err, refusal)
@@ -78,8 +78,8 @@ func (b *gceBackend) whyNotInPool(ctx context.Context, c *cloud.Client, in stora
 	return storagepool.WhyRefused(found, disk, refusal)
 }
 
-// whyNotGrown explains why the cloud refused to grow a disk: its storage pool may be full.
-func (b *gceBackend) whyNotGrown(ctx context.Context, c *cloud.Client, found *cloud.Disk, capacity resource.Quantity, refusal error) error {
+// WhyNotGrown explains why the cloud refused to grow a disk: its storage pool may be full.
+func (m Maker) WhyNotGrown(ctx context.Context, c *cloud.Client, found *cloud.Disk, capacity resource.Quantity, refusal error) error {
 	in, has := storagepool.OfPath(cloud.PathOf(found.StoragePool))
 	if !has || reason.Of(refusal) != reason.Invalid {
 		return refusal
@@ -93,15 +93,15 @@ func (b *gceBackend) whyNotGrown(ctx context.Context, c *cloud.Client, found *cl
 
 // whyNotCopied explains why the cloud refused to make a copy. It is asked after the call: an earlier one
 // may have made the copy while its source was there.
-func (b *gceBackend) whyNotCopied(ctx context.Context, c *cloud.Client, request backend.Request, refusal error) error {
+func (m Maker) whyNotCopied(ctx context.Context, c *cloud.Client, request backend.Request, refusal error) error {
 	if request.Source.Snapshot == "" {
-		_, err := b.originOf(ctx, c, request)
+		_, err := m.OriginOf(ctx, c, request)
 		if err == nil {
 			err = refusal
 		}
 		return err
 	}
-	found, err := b.snapshotOfHandle(ctx, c, request.Source.Snapshot)
+	found, err := m.Owner.FindSnapshot(ctx, c, request.Source.Snapshot)
 	switch {
 	case err != nil:
 		return err
