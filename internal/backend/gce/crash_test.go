@@ -92,6 +92,10 @@ func (w *world) checkOutcome(when, name string) {
 		if made := w.mustHaveOne("pvc-2"); name == "Restore" != (cloud.PathOf(made.SourceSnapshot) == handleOfA) || name == "Clone" != (cloud.NameOf(made.SourceDisk) == "pvc-1") {
 			w.Errorf("%s: the disk is %+v", when, made)
 		}
+	case "CreateImage", "DeleteImage":
+		if there := len(w.images()); name == "CreateImage" != (there == 1) {
+			w.Errorf("%s: there are %d images", when, there)
+		}
 	case "CreateSnapshot", "DeleteSnapshot":
 		if there := len(w.snapshots()); name == "CreateSnapshot" != (there == 1) {
 			w.Errorf("%s: there are %d snapshots", when, there)

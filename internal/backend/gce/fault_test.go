@@ -62,6 +62,10 @@ var calls = map[string]interruptible{
 	"CreateSnapshot": {"disks.createSnapshot", withVolume, func(w *world, on *gceBackend) error {
 		return w.snapshot(on)
 	}},
+	"CreateImage": {"images.insert", withVolume, func(w *world, on *gceBackend) error { return w.image(on) }},
+	"DeleteImage": {"images.delete", withImage, func(w *world, on *gceBackend) error {
+		return on.DeleteSnapshot(w.Context(), handleOfImage)
+	}},
 	"DeleteSnapshot": {"snapshots.delete", withSnapshot, func(w *world, on *gceBackend) error {
 		return on.DeleteSnapshot(w.Context(), handleOfA)
 	}},
@@ -79,6 +83,7 @@ var calls = map[string]interruptible{
 var operationTypes = map[string]string{
 	"Provision": "insert", "Expand": "resizeDisk", "Modify": "update", "Retain": "setLabels", "Delete": "delete", "Attach": "attachDisk", "Detach": "detachDisk",
 	"Restore": "insert", "Clone": "insert", "CreateSnapshot": "createSnapshot", "DeleteSnapshot": "delete",
+	"CreateImage": "insert", "DeleteImage": "delete",
 }
 
 // tunable has disks of a type whose performance can change.
@@ -89,10 +94,10 @@ func (w *world) tunable(spec *stowagev1alpha1.GCEBackend) {
 	}
 }
 
-// begun counts the operations of those calls. Those on snapshots alone are in no zone.
+// begun counts the operations of those calls. Those on snapshots and images alone are in no zone.
 func (w *world) begun(name string) int {
 	w.Helper()
-	if name == "DeleteSnapshot" {
+	if name == "DeleteSnapshot" || name == "CreateImage" || name == "DeleteImage" {
 		return w.operations("", operationTypes[name])
 	}
 	return w.operations(zoneA, operationTypes[name]) + w.operationsIn(place.RegionOf(zoneA), operationTypes[name])
@@ -316,7 +321,7 @@ func TestAReadThatFailsHasHadNoEffect(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		before := w.begun(name)
 		for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests} {
-			for _, method := range []string{"disks.get", "disks.aggregatedList", "instances.get", "snapshots.get"} {
+			for _, method := range []string{"disks.get", "disks.aggregatedList", "instances.get", "snapshots.get", "images.get"} {
 				w.inject(gcemock.Fault{Method: method, Status: status})
 			}
 			w.mustBe(call(w.open()), backend.Unavailable)

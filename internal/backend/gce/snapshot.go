@@ -5,10 +5,9 @@ import (
 	"regexp"
 	"time"
 
-	"google.golang.org/api/compute/v1"
-
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/diskclass"
 	"github.com/stowage-dev/stowage/internal/backend/gce/labels"
 	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 	"github.com/stowage-dev/stowage/internal/backend/gce/size"
@@ -33,7 +32,7 @@ func (b *gceBackend) createSnapshot(ctx context.Context, c *cloud.Client, reques
 		return nil, backend.Invalid.Errorf("%q is no name that a snapshot can have in the cloud", request.ID)
 	}
 	// Before the class, which may have changed: what an earlier call made isn't forgotten.
-	found, err := c.Snapshot(ctx, request.ID)
+	found, err := findBegun(ctx, c, request.ID)
 	if err == nil && found == nil {
 		found, err = b.insertSnapshot(ctx, c, request)
 	}
@@ -43,8 +42,17 @@ func (b *gceBackend) createSnapshot(ctx context.Context, c *cloud.Client, reques
 	return b.resumeSnapshot(ctx, c, found, request)
 }
 
+// findBegun reads the snapshot, or the image, of a name: nil where there is none.
+func findBegun(ctx context.Context, c *cloud.Client, id string) (*cloud.Snapshot, error) {
+	found, err := c.Snapshot(ctx, id, false)
+	if found != nil || err != nil {
+		return found, err
+	}
+	return c.Snapshot(ctx, id, true)
+}
+
 // newSnapshot is the snapshot of a request.
-func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*compute.Snapshot, error) {
+func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*cloud.Snapshot, error) {
 	wanted, err := snapshotclass.SnapshotOf(request.Parameters)
 	if err != nil {
 		return nil, err
@@ -55,7 +63,7 @@ func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*compute.Snap
 }
 
 // insertSnapshot makes the snapshot. A second call, also of another process, takes part in the first.
-func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, request backend.SnapshotRequest) (*compute.Snapshot, error) {
+func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, request backend.SnapshotRequest) (*cloud.Snapshot, error) {
 	wanted, err := b.newSnapshot(request)
 	if err != nil {
 		return nil, err
@@ -64,6 +72,7 @@ func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, reques
 	if err != nil {
 		return nil, err
 	}
+	wanted.Key = diskclass.KeyOf(of.Disk)
 	err = c.InsertSnapshot(ctx, of, wanted)
 	switch reason.Of(err) {
 	case reason.Exists, reason.NotFound:
@@ -72,7 +81,7 @@ func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, reques
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.Snapshot(ctx, request.ID)
+	made, err := c.Snapshot(ctx, request.ID, wanted.IsImage)
 	if err == nil && made == nil {
 		err = backend.Invalid.Errorf("snapshot %s was made and was deleted since, not by Stowage: create the VolumeSnapshot again", request.ID)
 	}
@@ -101,8 +110,8 @@ func (b *gceBackend) diskToKeep(ctx context.Context, c *cloud.Client, volume str
 }
 
 // resumeSnapshot returns what there is of a snapshot that was begun for a request.
-func (b *gceBackend) resumeSnapshot(ctx context.Context, c *cloud.Client, found *compute.Snapshot, request backend.SnapshotRequest) (*backend.Snapshot, error) {
-	path := c.SnapshotPath(found.Name)
+func (b *gceBackend) resumeSnapshot(ctx context.Context, c *cloud.Client, found *cloud.Snapshot, request backend.SnapshotRequest) (*backend.Snapshot, error) {
+	path := c.SnapshotPath(found)
 	read, err := b.owner.CheckSnapshot(found, path)
 	switch {
 	case err != nil:
@@ -121,7 +130,7 @@ func (b *gceBackend) resumeSnapshot(ctx context.Context, c *cloud.Client, found 
 }
 
 // describedSnapshot is what the cloud says of a snapshot.
-func describedSnapshot(found *compute.Snapshot, path string) (*backend.Snapshot, error) {
+func describedSnapshot(found *cloud.Snapshot, path string) (*backend.Snapshot, error) {
 	created, err := time.Parse(time.RFC3339, found.CreationTimestamp)
 	if err != nil {
 		return nil, backend.Unavailable.Errorf("snapshot %s was made at %.100q, which is no time", path, found.CreationTimestamp)
@@ -179,11 +188,11 @@ func (b *gceBackend) RetainSnapshot(ctx context.Context, handle string) error {
 	return err
 }
 
-// heldSnapshots lists the snapshots that are this backend's.
+// heldSnapshots lists the snapshots and images that are this backend's.
 func (b *gceBackend) heldSnapshots(ctx context.Context, c *cloud.Client) (held []backend.Held, err error) {
 	found, err := c.Snapshots(ctx, b.owner.Filter())
 	for _, one := range found {
-		path := c.SnapshotPath(one.Name)
+		path := c.SnapshotPath(one)
 		if read, foreign := b.owner.CheckSnapshot(one, path); foreign == nil {
 			held = append(held, backend.Held{ID: path, Snapshot: read.Snapshot, Retained: one.Labels[labels.Retained] != ""})
 		}

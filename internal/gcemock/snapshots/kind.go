@@ -67,7 +67,7 @@ var snapshots = &kind[compute.Snapshot]{
 var images = &kind[compute.Image]{
 	name: "image", record: "Image", created: "PENDING", working: "PENDING",
 	served: []string{
-		"architecture", "description", "diskSizeGb", "family", "labels", "name", "sourceDisk",
+		"architecture", "description", "diskSizeGb", "family", "imageEncryptionKey", "labels", "name", "sourceDisk",
 		"sourceImage", "sourceSnapshot", "sourceType", "storageLocations",
 	},
 	table: func(s *engine.Engine) *state.Table[compute.Image] { return &s.Images },

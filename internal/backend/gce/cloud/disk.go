@@ -32,7 +32,7 @@ const (
 )
 
 // diskFields are the fields of listed disks that are read.
-const diskFields googleapi.Field = "id,name,selfLink,zone,region,replicaZones,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceSnapshot,status,storagePool,type,users," +
+const diskFields googleapi.Field = "id,name,selfLink,zone,region,replicaZones,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceImage,sourceSnapshot,status,storagePool,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
 
 // Disk is a disk as the API described it.

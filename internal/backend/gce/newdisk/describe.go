@@ -43,7 +43,7 @@ func (m Maker) Describe(ctx context.Context, c *cloud.Client, plan Draft) (*comp
 	}
 	wanted := &compute.Disk{
 		Name: request.ID, Description: description, Labels: m.Owner.Label(m.Spec.Disks.Labels, class.Labels),
-		SizeGb: sizeGb, SourceSnapshot: from.Snapshot, ProvisionedIops: class.IOPS, ProvisionedThroughput: class.Throughput,
+		SizeGb: sizeGb, SourceSnapshot: from.Snapshot, SourceImage: from.Image, ProvisionedIops: class.IOPS, ProvisionedThroughput: class.Throughput,
 		AccessMode: accessMode, StoragePool: class.Pools[plan.Zone].Path(), ReplicaZones: replicas,
 		Type: plan.At().Path(c.Project) + "/diskTypes/" + class.Type,
 	}

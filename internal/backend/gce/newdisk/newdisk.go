@@ -36,8 +36,8 @@ func (d Draft) At() place.Place {
 
 // Origin is what a new disk begins as a copy of. Its zero value is nothing.
 type Origin struct {
-	// Snapshot is the path of a snapshot.
-	Snapshot string
+	// Snapshot is the path of a snapshot, and Image that of an image.
+	Snapshot, Image string
 	// Disk is a disk, of which a copy has a zone and the type.
 	Disk *cloud.Disk
 }

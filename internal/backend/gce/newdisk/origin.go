@@ -22,7 +22,10 @@ func (m Maker) OriginOf(ctx context.Context, c *cloud.Client, request backend.Re
 		}
 		return Origin{}, backend.Invalid.Errorf("it isn't known any more what the disk was to be a copy of, and no copy was begun: create the claim again")
 	case source.Snapshot != "":
-		_, err := m.Owner.SnapshotName(source.Snapshot, c.Project)
+		_, isImage, err := m.Owner.SnapshotName(source.Snapshot, c.Project)
+		if isImage {
+			return Origin{Image: source.Snapshot}, err
+		}
 		return Origin{Snapshot: source.Snapshot}, err
 	}
 	found, err := m.Owner.FindDisk(ctx, c, source.ID)
@@ -51,10 +54,10 @@ func CheckOrigin(found *cloud.Disk, source *backend.Source) error {
 	switch {
 	case source == nil || source.IsUnknown():
 		return nil
-	case source.Snapshot != "" && cloud.PathOf(found.SourceSnapshot) != source.Snapshot,
+	case source.Snapshot != "" && cloud.PathOf(found.SourceSnapshot+found.SourceImage) != source.Snapshot,
 		source.ID != "" && cloud.NameOf(found.SourceDisk) != source.ID:
 		return backend.Conflict.Errorf("disk %s was made from %.200q, not from what the claim names: it is not what was made for this claim",
-			found.Path(), found.SourceSnapshot+found.SourceDisk)
+			found.Path(), found.SourceSnapshot+found.SourceImage+found.SourceDisk)
 	}
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"slices"
 
-	"google.golang.org/api/compute/v1"
-
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
@@ -61,11 +59,11 @@ func (o Owner) ListDisks(ctx context.Context, c *cloud.Client) ([]*cloud.Disk, e
 	return o.ownDisks(found), err
 }
 
-// FindSnapshot reads a snapshot of the project, whichever program made it: nil where there is none.
-func (o Owner) FindSnapshot(ctx context.Context, c *cloud.Client, handle string) (*compute.Snapshot, error) {
-	name, err := o.SnapshotName(handle, c.Project)
+// FindSnapshot reads a snapshot or an image of the project, whichever program made it: nil where there is none.
+func (o Owner) FindSnapshot(ctx context.Context, c *cloud.Client, handle string) (*cloud.Snapshot, error) {
+	name, isImage, err := o.SnapshotName(handle, c.Project)
 	if err != nil {
 		return nil, err
 	}
-	return c.Snapshot(ctx, name)
+	return c.Snapshot(ctx, name, isImage)
 }

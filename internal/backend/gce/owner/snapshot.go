@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"regexp"
 
-	"google.golang.org/api/compute/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // handleForm is the path of a snapshot: the handle that Google's own driver gives it, too.
-var handleForm = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/global/snapshots/([a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`)
+var handleForm = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/global/(snapshots|images)/([a-z]([a-z0-9-]{0,61}[a-z0-9])?)$`)
 
 // Snapshot names a snapshot's owner. It is the snapshot's description.
 type Snapshot struct {
@@ -36,7 +36,7 @@ func (o Owner) DescribeSnapshot(request backend.SnapshotRequest) (string, error)
 
 // CheckSnapshot reads the record of a snapshot. It returns an error of kind Conflict where the snapshot isn't the owner's,
 // or its record doesn't fit its name.
-func (o Owner) CheckSnapshot(found *compute.Snapshot, path string) (Snapshot, error) {
+func (o Owner) CheckSnapshot(found *cloud.Snapshot, path string) (Snapshot, error) {
 	var read Snapshot
 	err := json.Unmarshal([]byte(found.Description), &read)
 	switch {
@@ -52,14 +52,14 @@ func (o Owner) CheckSnapshot(found *compute.Snapshot, path string) (Snapshot, er
 	return read, nil
 }
 
-// SnapshotName reads the path of a snapshot, which must be in a project.
-func (o Owner) SnapshotName(handle, project string) (string, error) {
+// SnapshotName reads the path of a snapshot or an image, which must be in a project.
+func (o Owner) SnapshotName(handle, project string) (name string, isImage bool, err error) {
 	parts := handleForm.FindStringSubmatch(handle)
 	switch {
 	case parts == nil:
-		return "", backend.Invalid.Errorf("%.200q is no path of a snapshot, such as projects/PROJECT/global/snapshots/NAME", handle)
+		return "", false, backend.Invalid.Errorf("%.200q is no path of a snapshot, such as projects/PROJECT/global/snapshots/NAME, or of an image", handle)
 	case parts[1] != project:
-		return "", backend.Invalid.Errorf("snapshot %s isn't of project %s, which backend %s is for", handle, project, o.Backend)
+		return "", false, backend.Invalid.Errorf("snapshot %s isn't of project %s, which backend %s is for", handle, project, o.Backend)
 	}
-	return parts[2], nil
+	return parts[3], parts[2] == "images", nil
 }
