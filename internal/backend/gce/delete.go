@@ -15,7 +15,7 @@ func (b *gceBackend) Delete(ctx context.Context, id string) error {
 }
 
 // delete removes each of our disks with that name: there may be two if the backend's zones changed
-// during a call. It begins with those that are used: of a volume that can't go, all is left.
+// during a call. It begins with those that are shown as used: of a volume that can't go, all is left.
 func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) error {
 	if !owner.ValidID.MatchString(id) {
 		return backend.Conflict.Errorf("%q is no id of a volume: nothing is deleted for it", id)
@@ -24,9 +24,10 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 || owner.IsInEachZone(found...) {
+	zones := owner.ZonesOf(found, c.Zones)
+	if len(found) == 0 || len(zones) > 0 {
 		// A disk that was being inserted during the first read may be there now.
-		if err := c.CheckNoInsert(ctx, id, c.Places()...); err != nil {
+		if err := checkNoInsert(ctx, c, id, zones); err != nil {
 			return err
 		}
 		if found, err = b.owner.FindAllDisks(ctx, c, id); err != nil {
@@ -35,6 +36,20 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 	}
 	for _, one := range found {
 		if err := c.DeleteDisk(ctx, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNoInsert returns an error of kind InProgress while a disk is being made that no list shows yet, in some zones;
+// without any, in all places of the backend.
+func checkNoInsert(ctx context.Context, c *cloud.Client, id string, zones []string) error {
+	if len(zones) == 0 {
+		return c.CheckNoInsert(ctx, id, c.Places()...)
+	}
+	for _, zone := range zones {
+		if err := c.CheckNoInsertNear(ctx, id, zone); err != nil {
 			return err
 		}
 	}

@@ -36,16 +36,16 @@ func (b *gceBackend) provisionInEach(ctx context.Context, c *cloud.Client, reque
 	if err != nil {
 		return nil, err
 	}
-	missing, err := b.missingZones(ctx, c, request, class, found)
+	zones, err := b.zonesOfEach(ctx, c, request, class, found)
 	if err != nil {
 		return nil, err
 	}
-	made, err := b.makeInEach(ctx, c, newdisk.Draft{Request: request, Class: class}, missing)
+	made, err := b.makeInEach(ctx, c, newdisk.Draft{Request: request, Class: class, InZones: zones}, found)
 	all, failures := slices.Concat(found, made), []error{err}
 	for _, one := range all {
 		failures = append(failures, b.checkMade(one, request))
 	}
-	if err := firstOpen(failures...); err != nil {
+	if err := firstOpen(append(failures, checkAlike(all))...); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(all, func(one, other *cloud.Disk) int { return cmp.Compare(one.Path(), other.Path()) })
@@ -65,9 +65,12 @@ func checkOnlyRead(request backend.Request) error {
 	return nil
 }
 
-// missingZones are those in which a volume is to have a disk, and has none. Disks of an earlier call suffice where the backend
-// has no zone for the volume any more.
-func (b *gceBackend) missingZones(ctx context.Context, c *cloud.Client, request backend.Request, class diskclass.Class, found []*cloud.Disk) ([]string, error) {
+// zonesOfEach are those in which a volume is to have a disk. Where the backend has none for it any more, the disks of an earlier
+// call suffice. Only the first call decides by the node: others know where the volume is.
+func (b *gceBackend) zonesOfEach(ctx context.Context, c *cloud.Client, request backend.Request, class diskclass.Class, found []*cloud.Disk) ([]string, error) {
+	if len(found) > 0 {
+		request.Node = nil
+	}
 	wanted, err := b.maker().Zones(class).Each(request)
 	switch {
 	case err != nil && len(found) > 0:
@@ -75,37 +78,59 @@ func (b *gceBackend) missingZones(ctx context.Context, c *cloud.Client, request 
 	case errors.Is(err, backend.WrongNode):
 		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), c.CheckNoInsert(ctx, request.ID, c.Places()...), err)
 	}
-	return slices.DeleteFunc(wanted, func(zone string) bool {
-		return slices.ContainsFunc(found, func(one *cloud.Disk) bool { return one.At() == place.Zone(zone) })
-	}), err
+	return wanted, err
 }
 
-// makeInEach makes the disks of a draft in some zones, and returns those that it made.
-func (b *gceBackend) makeInEach(ctx context.Context, c *cloud.Client, plan newdisk.Draft, zones []string) ([]*cloud.Disk, error) {
-	if len(zones) == 0 {
+// makeInEach makes the disks of a draft that aren't there, and returns those that it made.
+func (b *gceBackend) makeInEach(ctx context.Context, c *cloud.Client, plan newdisk.Draft, found []*cloud.Disk) ([]*cloud.Disk, error) {
+	missing := slices.DeleteFunc(slices.Clone(plan.InZones), func(zone string) bool {
+		return slices.ContainsFunc(found, func(one *cloud.Disk) bool { return one.At() == place.Zone(zone) })
+	})
+	if len(missing) == 0 {
 		return nil, nil
 	}
 	from, err := b.maker().OriginOf(ctx, c, plan.Request)
 	if err != nil {
 		return nil, err
 	}
-	made, failures := make([]*cloud.Disk, len(zones)), make([]error, len(zones))
+	plan.From = from
+	made, failures := make([]*cloud.Disk, len(missing)), make([]error, len(missing))
 	var inserts errgroup.Group
 	inserts.SetLimit(zonesAtOnce)
-	for i, zone := range zones {
+	for i, zone := range missing {
+		here := plan
+		here.Zone = zone
 		inserts.Go(func() error {
-			here := newdisk.Draft{Request: plan.Request, From: from, Class: plan.Class, Zone: zone}
-			one, err := b.maker().Make(ctx, c, here)
-			if err != nil {
-				failures[i] = b.spec.Caller().Translate(fmt.Sprintf("making disk %s in %s", plan.Request.ID, here.At()), err)
-				return nil
-			}
-			made[i] = one
+			made[i], failures[i] = b.makeOne(ctx, c, here)
 			return nil
 		})
 	}
 	_ = inserts.Wait() // failures has the errors of all
 	return slices.DeleteFunc(made, func(one *cloud.Disk) bool { return one == nil }), firstOpen(failures...)
+}
+
+// makeOne makes one disk of a volume. No other node would help where a zone has no room: Exhausted would have the scheduler
+// asked for one.
+func (b *gceBackend) makeOne(ctx context.Context, c *cloud.Client, plan newdisk.Draft) (*cloud.Disk, error) {
+	made, err := b.maker().Make(ctx, c, plan)
+	if err == nil {
+		return made, nil
+	}
+	err = b.spec.Caller().Translate(fmt.Sprintf("making disk %s in %s", plan.Request.ID, plan.At()), err)
+	if errors.Is(err, backend.Exhausted) {
+		err = backend.NotReady.Errorf("%w", err)
+	}
+	return nil, err
+}
+
+// checkAlike returns an error of kind Conflict where disks were made from different snapshots that had one name after the other.
+func checkAlike(found []*cloud.Disk) error {
+	for _, one := range found {
+		if first := found[0]; one.SourceSnapshotId != first.SourceSnapshotId || one.SourceImageId != first.SourceImageId {
+			return backend.Conflict.Errorf("disks %s and %s were made from different snapshots of one name: create the claim again", first.Path(), one.Path())
+		}
+	}
+	return nil
 }
 
 // firstOpen picks the error that a caller needs to know: while the effect of one call is open, the others don't count.

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/owner"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -28,7 +30,7 @@ func (w *world) mustBeIn(id string, zones ...string) {
 	var found []string
 	for _, one := range w.disksOf(id) {
 		found = append(found, cloud.NameOf(one.Zone))
-		if cloud.PathOf(one.SourceSnapshot) != handleOfA || !strings.Contains(one.Description, `"inEachZone":true`) {
+		if cloud.PathOf(one.SourceSnapshot) != handleOfA || !strings.Contains(one.Description, `"zones":["`) {
 			w.Errorf("the disk in %s is of %q, and described as %s", one.Zone, one.SourceSnapshot, one.Description)
 		}
 	}
@@ -40,6 +42,11 @@ func (w *world) mustBeIn(id string, zones ...string) {
 // insertIn reports whether a call makes a disk in a zone.
 func insertIn(request *http.Request, zone string) bool {
 	return request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/zones/"+zone+"/disks")
+}
+
+// inZones has a backend make its disks in some zones.
+func inZones(names ...string) func(*stowagev1alpha1.GCEBackend) {
+	return func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = names }
 }
 
 func TestAVolumeThatIsOnlyReadHasADiskInEachZone(t *testing.T) {
@@ -123,8 +130,9 @@ func TestAZoneWithoutRoomIsNamedAndTriedAgain(t *testing.T) {
 	w := newWorld(t, func(options *gcemock.Options) { options.QuotaGb = 25 })
 	on := w.open()
 	withSnapshot(w, on)
-	_, err := w.provision(on, w.inEachZone("2"))
-	w.mustBe(err, backend.Exhausted, "making disk pvc-2 in zone europe-west3-", "a quota of project demo is used up")
+	_, err := on.Provision(t.Context(), w.inEachZone("2"))
+	// Not Exhausted: the scheduler would be asked for another node.
+	w.mustBe(err, backend.NotReady, "making disk pvc-2 in zone europe-west3-", "a quota of project demo is used up")
 	w.mustHaveOne("pvc-2")
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-1") }))
 
@@ -160,7 +168,7 @@ func TestARefusalInOneZoneDoesNotHideWhatIsBeingMadeInAnother(t *testing.T) {
 func TestADiskThatNothingShowsYetIsNotLeftBehindInItsZone(t *testing.T) {
 	w := newWorld(t)
 	withSnapshot(w, w.open())
-	w.mustProvision(w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA} }), w.inEachZone("2"))
+	w.mustProvision(w.open(inZones(zoneA)), w.inEachZone("2"))
 	w.inProgressAtOnce()
 	w.inject(gcemock.Fault{Method: "disks.insert", Stuck: true})
 	_, err := w.open().Provision(t.Context(), w.inEachZone("2"))
@@ -224,14 +232,126 @@ func TestDisksOfAnEarlierCallStayWhateverZonesTheBackendHasNow(t *testing.T) {
 	withSnapshot(w, w.open())
 	w.mustProvision(w.open(), w.inEachZone("2"))
 	for _, zones := range [][]string{{zoneA}, {zoneC}} {
-		made := w.mustProvision(w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = zones }), w.inEachZone("2"))
+		made := w.mustProvision(w.open(inZones(zones...)), w.inEachZone("2"))
 		if zones := made.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values; len(zones) < 2 {
 			t.Errorf("it is in %v", zones)
 		}
 	}
-	on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA} })
+	on := w.open(inZones(zoneA))
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-2") }))
 	w.mustBeIn("pvc-2")
+}
+
+func TestDisksOfSnapshotsThatHadOneNameAreNoVolume(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	w.withDisk(on, "1")
+	model := &compute.Snapshot{Name: "model", SourceDisk: "projects/" + project + "/zones/" + zoneA + "/disks/pvc-1"}
+	request := w.inEachZone("2")
+	request.Source.Snapshot = "projects/" + project + "/global/snapshots/model"
+	w.putSnapshot(model)
+	w.mustProvision(w.open(inZones(zoneA)), request)
+	operation, err := w.compute.Snapshots.Delete(project, "model").Do()
+	for err == nil && operation.Status != "DONE" {
+		operation, err = w.compute.GlobalOperations.Wait(project, operation.Name).Do()
+	}
+	w.must(err)
+	w.putSnapshot(model)
+
+	_, err = w.provision(on, request)
+
+	w.mustBe(err, backend.Conflict, "were made from different snapshots of one name: create the claim again")
+	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-2") }))
+	w.mustBeIn("pvc-2")
+}
+
+func TestADiskThatIsBeingDeletedIsTooLateToKeep(t *testing.T) {
+	for status, going := range map[string]bool{cloud.DiskDeleting: true, cloud.DiskReady: false, cloud.DiskFailed: false, "CREATING": false} {
+		if isGoing(&cloud.Disk{Disk: &compute.Disk{Status: status}}) != going {
+			t.Errorf("one that is %s is kept: %v", status, going)
+		}
+	}
+}
+
+func TestADiskOfAPersonInOneZoneIsNamed(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	withSnapshot(w, on)
+	w.mustProvision(w.open(inZones(zoneA)), w.inEachZone("2"))
+	w.put(zoneB, &compute.Disk{Name: "pvc-2", SizeGb: 10})
+	request := w.inEachZone("2")
+
+	for _, request.Unwanted = range []bool{false, true} {
+		_, err := w.provision(on, request)
+		w.mustBe(err, backend.Conflict, "zones/europe-west3-b/disks/pvc-2 isn't Stowage's")
+	}
+	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-2") }))
+
+	if found := w.mustHaveOne("pvc-2"); cloud.NameOf(found.Zone) != zoneB {
+		t.Errorf("left is %s", found.SelfLink)
+	}
+}
+
+func TestAZoneThatLeftTheBackendIsNotForgottenWhileItsDiskIsMade(t *testing.T) {
+	w := newWorld(t)
+	withSnapshot(w, w.open())
+	w.kind.clients.Limits.Operation = quick
+	w.plans(func(request *http.Request) fate {
+		if insertIn(request, zoneB) {
+			w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Stuck: true})
+		}
+		return served
+	})
+	onlyA := w.open(inZones(zoneA))
+	both := w.inEachZone("2")
+	w.must(w.untilFinal(func() error {
+		_, err := w.open().Provision(t.Context(), both)
+		if len(w.disksOf("pvc-2")) == 2 && cloud.DiskReady == w.disksOf("pvc-2")[0].Status {
+			return nil
+		}
+		return err
+	}))
+	w.plans(func(request *http.Request) fate {
+		if strings.HasSuffix(request.URL.Path, "/aggregated/disks") || strings.HasSuffix(request.URL.Path, "/zones/"+zoneB+"/disks/pvc-2") {
+			return map[bool]fate{true: missing, false: outdated}[strings.Contains(request.URL.Path, zoneB)]
+		}
+		return served
+	})
+	both.Unwanted = true
+	_, _ = onlyA.Provision(t.Context(), both)
+
+	w.mustBe(onlyA.Delete(t.Context(), "pvc-2"), backend.InProgress, "disk pvc-2 is being made in zone europe-west3-b")
+
+	w.plans(nil)
+	w.removeFaults()
+	w.must(w.untilFinal(func() error { return onlyA.Delete(t.Context(), "pvc-2") }))
+	w.mustBeIn("pvc-2")
+}
+
+func TestAZoneThatTheCloudDoesNotHaveIsNoReasonToKeepDisks(t *testing.T) {
+	w := newWorld(t)
+	withSnapshot(w, w.open())
+	w.mustProvision(w.open(inZones(zoneA)), w.inEachZone("2"))
+	wrong := w.open(inZones(zoneA, "europe-west9-z"))
+	_, err := w.provision(wrong, w.inEachZone("2"))
+	w.mustBe(err, backend.Invalid)
+	var place string
+	w.must(w.untilFinal(func() (err error) { place, err = wrong.Retain(t.Context(), "pvc-2"); return err }))
+	w.must(w.untilFinal(func() error { return wrong.Delete(t.Context(), "pvc-2") }))
+	w.mustBeIn("pvc-2")
+	if !strings.Contains(place, zoneA) {
+		t.Errorf("it was kept at %q", place)
+	}
+}
+
+func TestANodeWhoseZoneLeftTheBackendDoesNotCutAVolumeShort(t *testing.T) {
+	w := newWorld(t)
+	withSnapshot(w, w.open())
+	w.mustProvision(w.open(inZones(zoneA)), w.inEachZone("2"))
+
+	w.mustProvision(w.open(inZones(zoneB)), w.inEachZone("2"))
+
+	w.mustBeIn("pvc-2", zoneA, zoneB)
 }
 
 func TestAListThatShowsOneOfSeveralZonesIsCompleted(t *testing.T) {
@@ -244,7 +364,7 @@ func TestAListThatShowsOneOfSeveralZonesIsCompleted(t *testing.T) {
 	listed, err := c.DisksNamed(t.Context(), "pvc-2")
 	w.must(err)
 
-	whole, err := c.CompleteZones(t.Context(), "pvc-2", listed[1:])
+	whole, err := c.CompleteZones(t.Context(), "pvc-2", listed[1:], owner.ZonesOf(listed[1:], nil))
 
 	if err != nil || len(whole) != 2 || whole[0].Path() == whole[1].Path() {
 		t.Errorf("it is %v, %v", whole, err)

@@ -42,7 +42,7 @@ func (b *gceBackend) Retain(ctx context.Context, id string) (place string, err e
 	return inCloud(ctx, b, "retaining volume "+id, func(c *cloud.Client) (string, error) { return b.retain(ctx, c, id) })
 }
 
-// retain labels the disk, unless it is too late.
+// retain labels the volume's disk, or what is left of its disks, unless it is too late.
 func (b *gceBackend) retain(ctx context.Context, c *cloud.Client, id string) (place string, err error) {
 	found, err := b.owner.FindAllDisks(ctx, c, id)
 	switch {
@@ -51,18 +51,21 @@ func (b *gceBackend) retain(ctx context.Context, c *cloud.Client, id string) (pl
 	case len(found) == 0:
 		return "", c.NoDisk(id)
 	}
+	staying := slices.DeleteFunc(slices.Clone(found), isGoing)
+	if len(staying) == 0 {
+		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found[0].Path())
+	}
 	var paths []string
-	for _, one := range found {
+	for _, one := range staying {
 		paths = append(paths, one.Path())
-		switch {
-		case one.Status == cloud.DiskDeleting:
-			return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", one.Path())
-		case one.Labels[labels.Retained] != "":
-			continue
-		}
-		if err := c.SetLabel(ctx, one, labels.Retained, "true"); err != nil {
-			return "", err
+		if one.Labels[labels.Retained] == "" {
+			if err := c.SetLabel(ctx, one, labels.Retained, "true"); err != nil {
+				return "", err
+			}
 		}
 	}
 	return "disk " + strings.Join(paths, ", "), nil
 }
+
+// isGoing reports whether a disk is being deleted. Others of its volume can be kept all the same.
+func isGoing(one *cloud.Disk) bool { return one.Status == cloud.DiskDeleting }

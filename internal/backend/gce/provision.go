@@ -118,15 +118,19 @@ func (b *gceBackend) checkMade(found *cloud.Disk, request backend.Request) error
 // volume is the volume that a disk is, or several are with the same content.
 func (b *gceBackend) volume(request backend.Request, found ...*cloud.Disk) (*backend.Volume, error) {
 	var zones []string
+	smallest := found[0]
 	for _, one := range found {
 		zones = append(zones, one.Zones()...)
+		if one.SizeGb < smallest.SizeGb {
+			smallest = one
+		}
 	}
 	if request.Node != nil && !slices.Contains(zones, request.Node.Labels[corev1.LabelTopologyZone]) {
 		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", request.ID, strings.Join(zones, " and "), request.Node.Name)
 	}
 	made := &backend.Volume{
 		Handle:       request.ID,
-		Capacity:     found[0].Capacity(),
+		Capacity:     smallest.Capacity(),
 		NodeAffinity: backend.AffinityToLabel(corev1.LabelTopologyZone, zones...),
 	}
 	if request.VolumeMode != corev1.PersistentVolumeBlock {

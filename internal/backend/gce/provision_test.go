@@ -40,7 +40,7 @@ func TestADiskRecordsItsOwner(t *testing.T) {
 	}
 	want := owner.Disk{CreatedBy: "stowage.dev", Owner: backend.Owner{ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}}
 	var described owner.Disk
-	if err := json.Unmarshal([]byte(disk.Description), &described); err != nil || described != want {
+	if err := json.Unmarshal([]byte(disk.Description), &described); err != nil || !reflect.DeepEqual(described, want) {
 		t.Errorf("it is described as %q: %v", disk.Description, err)
 	}
 	labels := map[string]string{"team": "storage", "stowage-cluster": string(thisCluster), "stowage-backend": "cloud", "stowage-claim-uid": "1"}
@@ -267,7 +267,7 @@ func nodeNamed(name, zone string) *corev1.Node {
 func (w *world) ourDisk(on *gceBackend, uid string, sizeGb int64) *compute.Disk {
 	w.Helper()
 	request := backendtest.Request(uid)
-	description, err := on.owner.DescribeDisk(request.ID, request.Claim, false)
+	description, err := on.owner.DescribeDisk(request.ID, request.Claim)
 	w.must(err)
 	return &compute.Disk{Name: request.ID, Description: description, Labels: on.owner.Label(map[string]string{labels.Claim: string(request.Claim.UID)}), SizeGb: sizeGb}
 }
@@ -275,7 +275,7 @@ func (w *world) ourDisk(on *gceBackend, uid string, sizeGb int64) *compute.Disk 
 func TestADiskThatTheCloudFailedToMakeIsDeletedWithItsClaim(t *testing.T) {
 	w := newWorld(t)
 	on, request := w.open(), backendtest.Request("1")
-	description, err := on.owner.DescribeDisk(request.ID, request.Claim, false)
+	description, err := on.owner.DescribeDisk(request.ID, request.Claim)
 	w.must(err)
 	failed := &cloud.Disk{Disk: &compute.Disk{Name: request.ID, Description: description, Status: cloud.DiskFailed}}
 	// An undo takes Unavailable for a call that may still have an effect, and would never get further.

@@ -32,7 +32,7 @@ const (
 )
 
 // diskFields are the fields of listed disks that are read.
-const diskFields googleapi.Field = "id,name,selfLink,zone,region,replicaZones,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceImage,sourceSnapshot,status,storagePool,type,users," +
+const diskFields googleapi.Field = "id,name,selfLink,zone,region,replicaZones,description,diskEncryptionKey/kmsKeyName,labels,labelFingerprint,sizeGb,sourceDisk,sourceImage,sourceImageId,sourceSnapshot,sourceSnapshotId,status,storagePool,type,users," +
 	"lastAttachTimestamp,lastDetachTimestamp"
 
 // Disk is a disk as the API described it.
@@ -101,33 +101,36 @@ func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(one *Disk) bool { return one.Name != id })
-	if len(found) == 0 {
-		return c.DisksAt(ctx, id, c.Places()...)
+	if len(found) > 0 {
+		slices.SortFunc(found, func(one, other *Disk) int { return cmp.Compare(one.Path(), other.Path()) })
+		return found, nil
 	}
-	slices.SortFunc(found, func(one, other *Disk) int { return cmp.Compare(one.Path(), other.Path()) })
-	return found, nil
-}
-
-// CompleteZones adds to some disks of a name those in the other zones of the backend.
-func (c *Client) CompleteZones(ctx context.Context, id string, found []*Disk) ([]*Disk, error) {
-	var others []place.Place
-	for _, zone := range c.Zones {
-		if !slices.ContainsFunc(found, func(one *Disk) bool { return one.At() == place.Zone(zone) }) {
-			others = append(others, place.Zone(zone))
-		}
-	}
-	more, err := c.DisksAt(ctx, id, others...)
-	return append(found, more...), err
-}
-
-// DisksAt reads the disks with a name in some places.
-func (c *Client) DisksAt(ctx context.Context, id string, places ...place.Place) (found []*Disk, err error) {
-	for _, at := range places {
+	for _, at := range c.Places() {
 		one, err := c.Disk(ctx, at, id)
 		if err != nil {
 			return nil, err
 		}
 		if one != nil {
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+// CompleteZones adds to some disks of a name those in other zones. The cloud may have such a zone no more.
+func (c *Client) CompleteZones(ctx context.Context, id string, found []*Disk, zones []string) ([]*Disk, error) {
+	for _, zone := range zones {
+		at := place.Zone(zone)
+		if slices.ContainsFunc(found, func(one *Disk) bool { return one.At() == at }) {
+			continue
+		}
+		one, err := c.Disk(ctx, at, id)
+		switch {
+		case reason.Of(err) == reason.Invalid:
+			continue
+		case err != nil:
+			return nil, err
+		case one != nil:
 			found = append(found, one)
 		}
 	}

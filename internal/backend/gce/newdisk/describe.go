@@ -37,7 +37,7 @@ func (m Maker) Describe(ctx context.Context, c *cloud.Client, plan Draft) (*comp
 	if err != nil {
 		return nil, err
 	}
-	description, err := m.Owner.DescribeDisk(request.ID, request.Claim, class.InEachZone)
+	description, err := m.Owner.DescribeDisk(request.ID, request.Claim, plan.InZones...)
 	if err != nil {
 		return nil, err
 	}

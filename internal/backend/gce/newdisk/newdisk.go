@@ -24,6 +24,8 @@ type Draft struct {
 	From    Origin
 	Class   diskclass.Class
 	Zone    string
+	// InZones are all zones in which the volume is to have a disk; none for a volume of one disk.
+	InZones []string
 }
 
 // At is where the disk is made: in its zone or, with replicas, in that zone's region.

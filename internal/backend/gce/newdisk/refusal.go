@@ -22,6 +22,11 @@ func (m Maker) whyNotMade(ctx context.Context, c *cloud.Client, plan Draft, disk
 	why := reason.Of(refusal)
 	switch {
 	case why == reason.Exists:
+		if found, err := c.Disk(ctx, plan.At(), disk.Name); err == nil && found != nil {
+			if _, foreign := m.Owner.CheckDisk(found); foreign != nil {
+				return foreign
+			}
+		}
 		return backend.InProgress.Errorf("disk %s exists by now: it is read again", disk.Name)
 	case why == reason.Forbidden && disk.Params != nil:
 		return m.whyNotTagged(ctx, c, plan, disk, refusal)

@@ -16,13 +16,13 @@ import (
 type Disk struct {
 	CreatedBy string `json:"createdBy"`
 	backend.Owner
-	// InEachZone means that the volume has disks of this name in other zones, too.
-	InEachZone bool `json:"inEachZone,omitempty"`
+	// Zones are those in which the volume was to have a disk of this name when this one was made; none for a volume of one disk.
+	Zones []string `json:"zones,omitempty"`
 }
 
 // DescribeDisk returns the description of the disk of a volume, or of each of its disks.
-func (o Owner) DescribeDisk(id string, claim stowagev1alpha1.ClaimReference, inEachZone bool) (string, error) {
-	description, err := json.Marshal(Disk{creator, backend.Owner{ID: id, Cluster: o.Cluster, Backend: o.Backend, Claim: claim}, inEachZone})
+func (o Owner) DescribeDisk(id string, claim stowagev1alpha1.ClaimReference, zones ...string) (string, error) {
+	description, err := json.Marshal(Disk{creator, backend.Owner{ID: id, Cluster: o.Cluster, Backend: o.Backend, Claim: claim}, zones})
 	if err != nil {
 		return "", fmt.Errorf("describing disk %s: %w", id, err)
 	}
@@ -36,11 +36,23 @@ func OfDisk(found *compute.Disk) (Disk, bool) {
 	return read, err == nil && read.CreatedBy == creator
 }
 
+// ZonesOf are the zones in which the volume of some disks may have others: those that they name, and those of the backend now.
+// None for a volume of one disk.
+func ZonesOf(found []*cloud.Disk, now []string) (zones []string) {
+	for _, one := range found {
+		if read, ours := OfDisk(one.Disk); ours && len(read.Zones) > 0 {
+			zones = slices.Concat(zones, read.Zones, now)
+		}
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
 // IsInEachZone reports whether one of some disks is one of several of its volume.
 func IsInEachZone(found ...*cloud.Disk) bool {
 	return slices.ContainsFunc(found, func(one *cloud.Disk) bool {
 		read, ours := OfDisk(one.Disk)
-		return ours && read.InEachZone
+		return ours && len(read.Zones) > 0
 	})
 }
 

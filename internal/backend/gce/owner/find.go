@@ -32,8 +32,8 @@ func (o Owner) FindAllDisks(ctx context.Context, c *cloud.Client, id string) ([]
 		return nil, err
 	}
 	found, err := c.DisksNamed(ctx, id)
-	if err == nil && IsInEachZone(found...) {
-		found, err = c.CompleteZones(ctx, id, found)
+	if err == nil {
+		found, err = c.CompleteZones(ctx, id, found, ZonesOf(found, c.Zones))
 	}
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // errUnclean: the kernel has to write a file system before it can be read, and may not.
-var errUnclean = errors.New("the file system was mounted when its disk was copied or its snapshot was made, and its journal can't be replayed on a disk that is " +
+var errUnclean = errors.New("the file system was mounted when its snapshot was made, or when its last node failed, and its journal can't be replayed on a disk that is " +
 	"attached for reading only: make the snapshot while no pod has the volume; or restore it for ReadWriteOnce, have a pod mount that once, and make a snapshot of that")
 
 // mountDisk mounts the file system on a disk, unless it is mounted already.
@@ -42,7 +43,7 @@ func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volum
 		}
 	}
 	err = mounting.MountSystem(ctx, s.Mounter, s.Systems, system, folder.system)
-	if system.Access == mount.ReadOnly && errors.Is(err, unix.EROFS) {
+	if _, unmade := os.Stat(folder.system); unmade == nil && system.Access == mount.ReadOnly && errors.Is(err, unix.EROFS) {
 		err = fmt.Errorf("%w: %w", errUnclean, err)
 	}
 	return err
