@@ -45,6 +45,7 @@ func (t targets) forCreation(ctx context.Context, content *snapshotv1.VolumeSnap
 	owner := content.Spec.VolumeSnapshotRef.UID
 	request := backend.SnapshotRequest{
 		ID: backend.SnapshotID(owner), Owner: owner, Namespace: content.Spec.VolumeSnapshotRef.Namespace, Volume: ptr.Deref(content.Spec.Source.VolumeHandle, ""),
+		Handle:   recorded(content),
 		Unwanted: !content.DeletionTimestamp.IsZero() && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete,
 	}
 	object, err := t.backends.of(ctx, content)

@@ -64,6 +64,8 @@ type SnapshotRequest struct {
 	Namespace string
 	// Volume is the handle of the volume.
 	Volume string
+	// Handle that an earlier call returned; empty if none did.
+	Handle string
 	// Parameters of the VolumeSnapshotClass that only the storage understands.
 	Parameters map[string]string
 	// Unwanted: the snapshot is deleted as soon as its handle is known. A backend that can delete one

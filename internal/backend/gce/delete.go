@@ -2,6 +2,7 @@ package gce
 
 import (
 	"context"
+	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
@@ -27,7 +28,7 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 	zones := owner.ZonesOf(found, c.Zones)
 	if len(found) == 0 || len(zones) > 0 {
 		// A disk that was being inserted during the first read may be there now.
-		if err := checkNoInsert(ctx, c, id, zones); err != nil {
+		if err := c.CheckNoInsertNear(ctx, id, slices.Concat(zones, c.Zones)...); err != nil {
 			return err
 		}
 		if found, err = b.owner.FindAllDisks(ctx, c, id); err != nil {
@@ -36,20 +37,6 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 	}
 	for _, one := range found {
 		if err := c.DeleteDisk(ctx, one); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkNoInsert returns an error of kind InProgress while a disk is being made that no list shows yet, in some zones;
-// without any, in all places of the backend.
-func checkNoInsert(ctx context.Context, c *cloud.Client, id string, zones []string) error {
-	if len(zones) == 0 {
-		return c.CheckNoInsert(ctx, id, c.Places()...)
-	}
-	for _, zone := range zones {
-		if err := c.CheckNoInsertNear(ctx, id, zone); err != nil {
 			return err
 		}
 	}

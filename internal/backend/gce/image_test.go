@@ -124,6 +124,32 @@ func TestAnImageOfADiskInUseIsMadeOnceNoNodeHasIt(t *testing.T) {
 	w.must(w.untilFinal(func() error { return w.image(on) }))
 }
 
+func TestAnImageThatIsNotWantedAnyMoreIsNotWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	id := w.withDisk(on, "1")
+	w.mustAttach(on, id, node("node-1"), false)
+	request := asImage()
+	request.Unwanted = true
+
+	_, err := on.CreateSnapshot(t.Context(), request)
+
+	w.mustBe(err, backend.NotFound, "no image of disk projects/demo/zones/europe-west3-a/disks/pvc-1 was made")
+}
+
+func TestWhatIsMadeAgainHasTheHandleThatIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	withVolume(w, on)
+	request := ofA()
+	request.Handle = handleOfImage
+	var made *backend.Snapshot
+	w.must(w.untilFinal(func() (err error) { made, err = on.CreateSnapshot(t.Context(), request); return untilReady(made, err) }))
+	if made.Handle != handleOfImage || len(w.snapshots()) != 0 {
+		t.Errorf("it is %+v, and there are %d snapshots", made, len(w.snapshots()))
+	}
+}
+
 func TestAnImageThatWasBegunIsFoundWhateverItsClassSaysNow(t *testing.T) {
 	w := newWorld(t)
 	w.inProgressAtOnce()

@@ -32,7 +32,7 @@ func (b *gceBackend) createSnapshot(ctx context.Context, c *cloud.Client, reques
 		return nil, backend.Invalid.Errorf("%q is no name that a snapshot can have in the cloud", request.ID)
 	}
 	// Before the class, which may have changed: what an earlier call made isn't forgotten.
-	found, err := findBegun(ctx, c, request.ID)
+	found, err := b.findBegun(ctx, c, request)
 	if err == nil && found == nil {
 		found, err = b.insertSnapshot(ctx, c, request)
 	}
@@ -42,13 +42,16 @@ func (b *gceBackend) createSnapshot(ctx context.Context, c *cloud.Client, reques
 	return b.resumeSnapshot(ctx, c, found, request)
 }
 
-// findBegun reads the snapshot, or the image, of a name: nil where there is none.
-func findBegun(ctx context.Context, c *cloud.Client, id string) (*cloud.Snapshot, error) {
-	found, err := c.Snapshot(ctx, id, false)
+// findBegun reads what an earlier call made, a snapshot or an image: nil where there is none.
+func (b *gceBackend) findBegun(ctx context.Context, c *cloud.Client, request backend.SnapshotRequest) (*cloud.Snapshot, error) {
+	if request.Handle != "" {
+		return b.owner.FindSnapshot(ctx, c, request.Handle)
+	}
+	found, err := c.Snapshot(ctx, request.ID, false)
 	if found != nil || err != nil {
 		return found, err
 	}
-	return c.Snapshot(ctx, id, true)
+	return c.Snapshot(ctx, request.ID, true)
 }
 
 // newSnapshot is the snapshot of a request.
@@ -56,6 +59,12 @@ func (b *gceBackend) newSnapshot(request backend.SnapshotRequest) (*cloud.Snapsh
 	wanted, err := snapshotclass.SnapshotOf(request.Parameters)
 	if err != nil {
 		return nil, err
+	}
+	if request.Handle != "" {
+		// The class may have changed since: what is deleted later has this handle.
+		if _, wanted.IsImage, err = b.owner.SnapshotName(request.Handle, b.spec.Project); err != nil {
+			return nil, err
+		}
 	}
 	wanted.Name, wanted.Labels = request.ID, b.owner.Label(b.spec.Disks.Labels, wanted.Labels)
 	wanted.Description, err = b.owner.DescribeSnapshot(request)
@@ -75,6 +84,8 @@ func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, reques
 	wanted.Key = diskclass.KeyOf(of.Disk)
 	err = c.InsertSnapshot(ctx, of, wanted)
 	switch reason.Of(err) {
+	case reason.InUse:
+		return nil, whyNoImage(ctx, c, of, request, err)
 	case reason.Exists, reason.NotFound:
 		return nil, backend.InProgress.Errorf("snapshot %s exists by now, or disk %s is gone: both are read again: %w", request.ID, of.Path(), err)
 	}
@@ -86,6 +97,22 @@ func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, reques
 		err = backend.Invalid.Errorf("snapshot %s was made and was deleted since, not by Stowage: create the VolumeSnapshot again", request.ID)
 	}
 	return made, err
+}
+
+// whyNoImage explains that no image is made of a disk in use. One that isn't wanted any more isn't waited for: the refusal proves
+// that no earlier call with this request goes on.
+func whyNoImage(ctx context.Context, c *cloud.Client, of *cloud.Disk, request backend.SnapshotRequest, refusal error) error {
+	if !request.Unwanted {
+		return backend.Unavailable.Errorf("disk %s is attached to an instance, and an image is made of a disk that isn't: it is tried again; "+
+			"end the pods that have the volume, or use a VolumeSnapshotClass that makes snapshots: %w", of.Path(), refusal)
+	}
+	switch found, err := c.Snapshot(ctx, request.ID, true); {
+	case err != nil:
+		return err
+	case found != nil:
+		return backend.InProgress.Errorf("image %s exists by now: it is read again", request.ID)
+	}
+	return backend.NotFound.Errorf("no image of disk %s was made: %w", of.Path(), refusal)
 }
 
 // diskToKeep finds the disk of a volume: one of this backend, or one that it may attach.

@@ -105,28 +105,18 @@ func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
 		slices.SortFunc(found, func(one, other *Disk) int { return cmp.Compare(one.Path(), other.Path()) })
 		return found, nil
 	}
-	for _, at := range c.Places() {
-		one, err := c.Disk(ctx, at, id)
-		if err != nil {
-			return nil, err
-		}
-		if one != nil {
-			found = append(found, one)
-		}
-	}
-	return found, nil
+	return c.Complete(ctx, id, nil, c.Places()...)
 }
 
-// CompleteZones adds to some disks of a name those in other zones. The cloud may have such a zone no more.
-func (c *Client) CompleteZones(ctx context.Context, id string, found []*Disk, zones []string) ([]*Disk, error) {
-	for _, zone := range zones {
-		at := place.Zone(zone)
+// Complete adds to some disks of a name those in other places. The cloud may have such a place no more.
+func (c *Client) Complete(ctx context.Context, id string, found []*Disk, places ...place.Place) ([]*Disk, error) {
+	for _, at := range places {
 		if slices.ContainsFunc(found, func(one *Disk) bool { return one.At() == at }) {
 			continue
 		}
 		one, err := c.Disk(ctx, at, id)
 		switch {
-		case reason.Of(err) == reason.Invalid:
+		case reason.IsNoZone(err):
 			continue
 		case err != nil:
 			return nil, err

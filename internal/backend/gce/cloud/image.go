@@ -7,9 +7,6 @@ import (
 
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
-
-	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/gce/reason"
 )
 
 // ofImage is an image as a snapshot. Nil is none.
@@ -55,16 +52,11 @@ func (c *Client) insertImage(ctx context.Context, of *Disk, wanted *Snapshot) er
 	if err != nil {
 		return fmt.Errorf("describing image %s: %w", wanted.Name, err)
 	}
-	err = c.do(ctx, change{
+	return c.do(ctx, change{
 		doing: fmt.Sprintf("making image %s of disk %s", wanted.Name, of.Path()),
 		basis: []string{"image", c.SnapshotPath(wanted), of.Path(), of.incarnation(), string(text)},
 		send: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Images.Insert(c.Project, image).RequestId(requestID).Context(ctx).Do()
 		},
 	})
-	if reason.Of(err) == reason.InUse {
-		return backend.Unavailable.Errorf("disk %s is attached to an instance, and an image is made of a disk that isn't: it is tried again; "+
-			"end the pods that have the volume, or use a VolumeSnapshotClass that makes snapshots: %w", of.Path(), err)
-	}
-	return err
 }

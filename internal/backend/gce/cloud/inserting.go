@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/place"
@@ -26,17 +27,13 @@ func (c *Client) CheckNoInsert(ctx context.Context, id string, places ...place.P
 	return nil
 }
 
-// CheckNoInsertNear is CheckNoInsert for the zone of a node that can't have the disk, as its backend and its class
-// are now: a caller that gets WrongNode concludes that nothing is being made.
-func (c *Client) CheckNoInsertNear(ctx context.Context, id, zone string) error {
-	if zone == "" {
-		return nil
+// CheckNoInsertNear is CheckNoInsert for zones and their regions, of which the cloud may not have some: that of a node that
+// can't have the disk, as its backend and its class are now, and those of a backend. Empty ones don't count.
+func (c *Client) CheckNoInsertNear(ctx context.Context, id string, zones ...string) error {
+	for _, at := range place.Around(slices.DeleteFunc(slices.Clone(zones), func(zone string) bool { return zone == "" })...) {
+		if err := c.CheckNoInsert(ctx, id, at); err != nil && reason.Of(err) != reason.NotFound && !reason.IsNoZone(err) {
+			return err
+		}
 	}
-	err := c.CheckNoInsert(ctx, id, place.Around(zone)...)
-	switch reason.Of(err) {
-	case reason.NotFound, reason.Invalid:
-		// The cloud has no such zone.
-		return nil
-	}
-	return err
+	return nil
 }

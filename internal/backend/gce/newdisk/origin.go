@@ -54,7 +54,7 @@ func CheckOrigin(found *cloud.Disk, source *backend.Source) error {
 	switch {
 	case source == nil || source.IsUnknown():
 		return nil
-	case source.Snapshot != "" && cloud.PathOf(found.SourceSnapshot+found.SourceImage) != source.Snapshot,
+	case source.Snapshot != "" && cloud.PathOf(found.SourceSnapshot) != source.Snapshot && cloud.PathOf(found.SourceImage) != source.Snapshot,
 		source.ID != "" && cloud.NameOf(found.SourceDisk) != source.ID:
 		return backend.Conflict.Errorf("disk %s was made from %.200q, not from what the claim names: it is not what was made for this claim",
 			found.Path(), found.SourceSnapshot+found.SourceImage+found.SourceDisk)

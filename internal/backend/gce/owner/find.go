@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
+	"github.com/stowage-dev/stowage/internal/backend/gce/place"
 )
 
 // ValidID is what backend.VolumeID makes, as far as it is a name of a disk.
@@ -33,7 +34,7 @@ func (o Owner) FindAllDisks(ctx context.Context, c *cloud.Client, id string) ([]
 	}
 	found, err := c.DisksNamed(ctx, id)
 	if err == nil {
-		found, err = c.CompleteZones(ctx, id, found, ZonesOf(found, c.Zones))
+		found, err = c.Complete(ctx, id, found, place.Zones(ZonesOf(found, c.Zones)...)...)
 	}
 	if err != nil {
 		return nil, err

@@ -25,11 +25,17 @@ func RegionOf(zone string) Place {
 	return Place{Region: region}
 }
 
+// Zones are places in zones.
+func Zones(names ...string) (all []Place) {
+	for _, name := range names {
+		all = append(all, Zone(name))
+	}
+	return all
+}
+
 // Around are zones, and their regions.
 func Around(zones ...string) (all []Place) {
-	for _, zone := range zones {
-		all = append(all, Zone(zone))
-	}
+	all = Zones(zones...)
 	for _, zone := range zones {
 		if region := RegionOf(zone); !slices.Contains(all, region) {
 			all = append(all, region)

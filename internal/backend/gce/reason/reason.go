@@ -100,6 +100,12 @@ func Of(err error) Reason {
 	return byStatus[refusal.Code]
 }
 
+// IsNoZone reports whether the API itself refused a call for a zone that it doesn't have. Another server's 400 says nothing.
+func IsNoZone(err error) bool {
+	var refusal *googleapi.Error
+	return Of(err) == Invalid && errors.As(err, &refusal) && len(refusal.Errors) > 0
+}
+
 func normalize(word string) Reason {
 	said := Reason(strings.ToLower(strings.ReplaceAll(word, "_", "")))
 	if usual, other := spellings[said]; other {
