@@ -188,7 +188,7 @@ func TestWhatIsRemovedIsMadeAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := startWorld(t, &plainDriver{}, worldOptions{})
 			newKubelet(t, w.Server).mustRegister(t)
-			// What the server makes anew beside it can keep a folder from going at the first attempt.
+			// The server may make its socket again during the removal, and a folder that isn't empty stays.
 			await(t, "it is removed", func() error { return os.RemoveAll(of(w.Server)) })
 			await(t, "it is there again", func() error {
 				_, err := os.Lstat(of(w.Server))

@@ -2,7 +2,6 @@ package gce
 
 import (
 	"context"
-	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
@@ -26,9 +25,12 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) err
 		return err
 	}
 	zones := owner.ZonesOf(found, c.Zones)
-	if len(found) == 0 || len(zones) > 0 {
+	if len(found) == 0 {
+		zones = c.Zones
+	}
+	if len(zones) > 0 {
 		// A disk that was being inserted during the first read may be there now.
-		if err := c.CheckNoInsertNear(ctx, id, slices.Concat(zones, c.Zones)...); err != nil {
+		if err := c.CheckNoInsertNear(ctx, id, zones...); err != nil {
 			return err
 		}
 		if found, err = b.owner.FindAllDisks(ctx, c, id); err != nil {

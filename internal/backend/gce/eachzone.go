@@ -76,7 +76,7 @@ func (b *gceBackend) zonesOfEach(ctx context.Context, c *cloud.Client, request b
 	case err != nil && len(found) > 0:
 		return nil, nil
 	case errors.Is(err, backend.WrongNode):
-		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), c.CheckNoInsert(ctx, request.ID, c.Places()...), err)
+		return nil, cmp.Or(c.CheckNoInsertNear(ctx, request.ID, append(slices.Clone(c.Zones), request.Node.Labels[corev1.LabelTopologyZone])...), err)
 	}
 	return wanted, err
 }

@@ -50,6 +50,17 @@ func inZones(names ...string) func(*stowagev1alpha1.GCEBackend) {
 	return func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = names }
 }
 
+// hidingB shows nothing of disk pvc-2 in zone B. Google doesn't show a disk before its operation runs; this cloud does.
+func hidingB(request *http.Request) fate {
+	switch {
+	case strings.HasSuffix(request.URL.Path, "/aggregated/disks"):
+		return outdated
+	case strings.HasSuffix(request.URL.Path, "/zones/"+zoneB+"/disks/pvc-2"):
+		return missing
+	}
+	return served
+}
+
 func TestAVolumeThatIsOnlyReadHasADiskInEachZone(t *testing.T) {
 	w := newWorld(t)
 	withSnapshot(w, w.open())
@@ -174,16 +185,7 @@ func TestADiskThatNothingShowsYetIsNotLeftBehindInItsZone(t *testing.T) {
 	w.inject(gcemock.Fault{Method: "disks.insert", Stuck: true})
 	_, err := w.open().Provision(t.Context(), w.inEachZone("2"))
 	w.mustBe(err, backend.InProgress)
-	// Google doesn't show a disk before its operation runs; this cloud does.
-	w.plans(func(request *http.Request) fate {
-		switch {
-		case strings.HasSuffix(request.URL.Path, "/aggregated/disks"):
-			return outdated
-		case strings.HasSuffix(request.URL.Path, "/zones/"+zoneB+"/disks/pvc-2"):
-			return missing
-		}
-		return served
-	})
+	w.plans(hidingB)
 
 	w.mustBe(w.open().Delete(t.Context(), "pvc-2"), backend.InProgress, "disk pvc-2 is being made in zone europe-west3-b")
 
@@ -296,28 +298,24 @@ func TestADiskOfAPersonInOneZoneIsNamed(t *testing.T) {
 func TestAZoneThatLeftTheBackendIsNotForgottenWhileItsDiskIsMade(t *testing.T) {
 	w := newWorld(t)
 	withSnapshot(w, w.open())
-	w.kind.clients.Limits.Operation = quick
+	both := w.inEachZone("2")
 	w.plans(func(request *http.Request) fate {
 		if insertIn(request, zoneB) {
-			w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Stuck: true})
+			return dropped
 		}
 		return served
 	})
+	if _, err := w.open().Provision(t.Context(), both); err == nil {
+		t.Fatal("it is whole")
+	}
+	w.mustBeIn("pvc-2", zoneA)
+	w.plans(nil)
+	w.inProgressAtOnce()
+	w.inject(gcemock.Fault{Method: "disks.insert", Stuck: true})
+	_, err := w.open().Provision(t.Context(), both)
+	w.mustBe(err, backend.InProgress)
+	w.plans(hidingB)
 	onlyA := w.open(inZones(zoneA))
-	both := w.inEachZone("2")
-	w.must(w.untilFinal(func() error {
-		_, err := w.open().Provision(t.Context(), both)
-		if len(w.disksOf("pvc-2")) == 2 && cloud.DiskReady == w.disksOf("pvc-2")[0].Status {
-			return nil
-		}
-		return err
-	}))
-	w.plans(func(request *http.Request) fate {
-		if strings.HasSuffix(request.URL.Path, "/aggregated/disks") || strings.HasSuffix(request.URL.Path, "/zones/"+zoneB+"/disks/pvc-2") {
-			return map[bool]fate{true: missing, false: outdated}[strings.Contains(request.URL.Path, zoneB)]
-		}
-		return served
-	})
 	both.Unwanted = true
 	_, _ = onlyA.Provision(t.Context(), both)
 

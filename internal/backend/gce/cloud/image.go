@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"google.golang.org/api/compute/v1"
-	"google.golang.org/api/googleapi"
 )
 
 // ofImage is an image as a snapshot. Nil is none.
@@ -14,28 +13,26 @@ func ofImage(found *compute.Image) *Snapshot {
 	if found == nil {
 		return nil
 	}
-	return &Snapshot{IsImage: true, Family: found.Family, Snapshot: &compute.Snapshot{
+	return &Snapshot{IsImage: true, Snapshot: &compute.Snapshot{
 		Id: found.Id, Name: found.Name, Description: found.Description, Labels: found.Labels, LabelFingerprint: found.LabelFingerprint,
 		Status: found.Status, CreationTimestamp: found.CreationTimestamp, DiskSizeGb: found.DiskSizeGb,
 	}}
 }
 
-// imageFields are the fields of listed images that are read.
-const imageFields googleapi.Field = "items(name,description,labels,status)"
-
 // images lists the images that match a filter.
-func (c *Client) images(ctx context.Context, filter string, each func(*Snapshot)) error {
-	return c.compute.Images.List(c.Project).Filter(filter).MaxResults(c.limits.Page).
-		Fields("nextPageToken", "warning", imageFields).
+func (c *Client) images(ctx context.Context, filter string) (found []*Snapshot, err error) {
+	err = c.compute.Images.List(c.Project).Filter(filter).MaxResults(c.limits.Page).
+		Fields("nextPageToken", "warning", snapshotFields).
 		Pages(ctx, func(page *compute.ImageList) error {
 			if page.Warning != nil && page.Warning.Code == unreachable {
 				return incomplete("images")
 			}
 			for _, one := range page.Items {
-				each(ofImage(one))
+				found = append(found, ofImage(one))
 			}
 			return nil
 		})
+	return found, err
 }
 
 // insertImage makes an image of a disk that no instance has. The API can make one of a disk in use by force: its content could

@@ -59,7 +59,7 @@ func (c *Client) Snapshot(ctx context.Context, name string, isImage bool) (*Snap
 	return found, nil
 }
 
-// snapshotFields are the fields of listed snapshots that are read.
+// snapshotFields are the fields of listed snapshots and images that are read.
 const snapshotFields googleapi.Field = "items(name,description,labels,status)"
 
 // Snapshots lists the snapshots and the images that match a filter.
@@ -75,10 +75,11 @@ func (c *Client) Snapshots(ctx context.Context, filter string) (found []*Snapsho
 			}
 			return nil
 		})
-	if err == nil {
-		err = c.images(ctx, filter, func(one *Snapshot) { found = append(found, one) })
+	if err != nil {
+		return found, c.aboutProject(err)
 	}
-	return found, c.aboutProject(err)
+	images, err := c.images(ctx, filter)
+	return append(found, images...), c.aboutProject(err)
 }
 
 // SetSnapshotLabel adds a label to a snapshot. The call has no request id: the fingerprint makes a repeat fail.

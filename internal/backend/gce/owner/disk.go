@@ -48,18 +48,10 @@ func ZonesOf(found []*cloud.Disk, now []string) (zones []string) {
 	return slices.Compact(zones)
 }
 
-// IsInEachZone reports whether one of some disks is one of several of its volume.
-func IsInEachZone(found ...*cloud.Disk) bool {
-	return slices.ContainsFunc(found, func(one *cloud.Disk) bool {
-		read, ours := OfDisk(one.Disk)
-		return ours && len(read.Zones) > 0
-	})
-}
-
 // CheckAlone returns an error of kind Invalid where a disk is one of several of its volume: what is done to one of them would
 // make it unlike the others.
 func CheckAlone(found *cloud.Disk, doing string) error {
-	if !IsInEachZone(found) {
+	if read, _ := OfDisk(found.Disk); len(read.Zones) == 0 {
 		return nil
 	}
 	return backend.Invalid.Errorf("volume %s has disks in several zones, which pods can only read: it can't be %s", found.Name, doing)
