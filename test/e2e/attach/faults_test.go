@@ -25,7 +25,7 @@ func cloudKilled(s *spec) {
 		return s.inTheMiddle(detaching, func() error { return s.end(pod) }, s.cloud.kill)
 	})
 	scenario.Step("it is started again, and the disk is attached nowhere", func() error {
-		return errors.Join(s.cloud.StartReady(s.ctx), scenario.Eventually(s.ctx, func() error { return s.isDetached(s.data) }))
+		return errors.Join(s.cloud.StartReady(s.ctx), s.isDetachedSoon(s.data))
 	})
 }
 
@@ -56,8 +56,7 @@ func cloudFails(s *spec) {
 			return err
 		}
 		refusal := s.cloud.fault(s.ctx, `{"method":"instances.detachDisk","count":3,"status":503,"retryAfter":"1s","message":"come back later"}`)
-		return errors.Join(refusal, s.end(pod), s.attachmentSays(s.data, "come back later"),
-			scenario.Eventually(s.ctx, func() error { return s.isDetached(s.data) }))
+		return errors.Join(refusal, s.end(pod), s.attachmentSays(s.data, "come back later"), s.isDetachedSoon(s.data))
 	})
 	scenario.Step("the claim gets its disk, now that there is quota again, and the disk goes with it", func() error {
 		return errors.Join(s.stowage.AwaitBound(s.ctx, claim), s.stowage.Delete(s.ctx, claim), s.diskGoes(claim))
@@ -77,7 +76,8 @@ func (s *spec) bearsTrouble(trouble trouble) {
 				return err
 			}
 		}
-		return errors.Join(s.arrives(pod), s.end(pod), s.cloud.well(s.ctx))
+		// Else the next pod could keep the attachment of this one, and meet no trouble.
+		return errors.Join(s.arrives(pod), s.end(pod), s.cloud.well(s.ctx), s.isDetachedSoon(s.data))
 	})
 }
 

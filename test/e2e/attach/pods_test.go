@@ -94,6 +94,11 @@ func (s *spec) isAttached(claim *corev1.PersistentVolumeClaim, node int) error {
 // isDetached reports whether the cloud has a claim's disk attached to no node.
 func (s *spec) isDetached(claim *corev1.PersistentVolumeClaim) error { return s.isAttachedTo(claim) }
 
+// isDetachedSoon waits until the cloud has a claim's disk attached to no node.
+func (s *spec) isDetachedSoon(claim *corev1.PersistentVolumeClaim) error {
+	return scenario.Eventually(s.ctx, func() error { return s.isDetached(claim) })
+}
+
 func (s *spec) isAttachedTo(claim *corev1.PersistentVolumeClaim, want ...string) error {
 	attached, err := s.cloud.attachedTo(s.ctx)
 	if err == nil && !slices.Equal(attached[claim.Spec.VolumeName], want) {

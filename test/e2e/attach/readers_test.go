@@ -101,8 +101,3 @@ func (s *spec) hasDisks(claim *corev1.PersistentVolumeClaim, want int) error {
 	}
 	return nil
 }
-
-// isDetachedSoon waits until the cloud has a claim's disk attached to no node.
-func (s *spec) isDetachedSoon(claim *corev1.PersistentVolumeClaim) error {
-	return scenario.Eventually(s.ctx, func() error { return s.isDetached(claim) })
-}

@@ -67,6 +67,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // The disk of the claim data is attached nowhere when a spec begins, and has a file.
 var _ = Describe("A cloud's disk", Ordered, Label("attach", "volumes"), func() {
 	BeforeAll(func(ctx SpecContext) { installed(&spec{shared, ctx}) }, NodeTimeout(specTimeout))
+	BeforeEach(func(ctx SpecContext) {
+		s := &spec{shared, ctx}
+		scenario.Step("the disk is attached nowhere", func() error { return s.isDetachedSoon(s.data) })
+	}, NodeTimeout(specTimeout))
 
 	//proves:csi/gce
 	It("moves with its pod from node to node", checks(moved))
