@@ -73,11 +73,11 @@ var _ = Describe("With the whole manager running, and the agents of several node
 			create(ctx, Claim(ClaimNamed(name("many", i)), InClass("disks")))
 		}
 
-		Eventually(boundClaims).WithArguments(ctx).WithTimeout(3 * soon).Should(Equal(37))
+		Eventually(boundClaims).WithArguments(ctx).WithTimeout(clearing).Should(Equal(37))
 		Eventually(func(g Gomega) {
 			g.Expect(given(ctx)).To(Equal(rooms))
 			g.Expect(waitingFor(ctx, "room for 1Gi")).To(Equal(63))
-		}).WithTimeout(6 * soon).WithPolling(200 * time.Millisecond).Should(Succeed())
+		}).WithTimeout(2 * clearing).WithPolling(200 * time.Millisecond).Should(Succeed())
 		Consistently(boundClaims).WithArguments(ctx).WithTimeout(time.Second).Should(Equal(37))
 	})
 

@@ -87,7 +87,7 @@ func (m manager) start() (kill func()) {
 func eventuallyAtRest(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) { atRest(ctx, g) }).WithContext(ctx).
-		WithTimeout(3 * soon).WithPolling(200 * time.Millisecond).Should(Succeed())
+		WithTimeout(clearing).WithPolling(200 * time.Millisecond).Should(Succeed())
 }
 
 // atRest expects that every claim is bound to one volume, and that to it alone, or

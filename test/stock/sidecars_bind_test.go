@@ -39,7 +39,8 @@ var _ = Describe("Snapshots of a CSI driver with its own csi-snapshotter", Label
 		ours := snapshotOf(source.claim, movable, "ours")
 		create(ctx, ours)
 		eventuallyReady(ctx, ours)
-		Expect(differences(fieldsOf(ctx, theirs), fieldsOf(ctx, ours))).To(BeEmpty())
+		// An annotation goes after the snapshot is ready.
+		Eventually(func() []string { return differences(fieldsOf(ctx, theirs), fieldsOf(ctx, ours)) }).WithContext(ctx).Should(BeEmpty())
 
 		By("deleting both, which leaves the claim free")
 		var handles []string

@@ -37,7 +37,7 @@ func copied(s *spec) {
 		return errors.Join(s.writes(ofClone, clone, "of the copy"), s.finds(ofSource, s.data, "kept"))
 	})
 	scenario.Step("the copy goes with its claim, and its source stays", func() error {
-		return errors.Join(s.end(ofSource, ofClone), s.stowage.Delete(s.ctx, clone), s.diskGoes(clone), s.isDetached(s.data))
+		return errors.Join(s.end(ofSource, ofClone), s.stowage.Delete(s.ctx, clone), s.diskGoes(clone), s.isDetachedSoon(s.data))
 	})
 }
 

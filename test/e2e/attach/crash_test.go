@@ -24,9 +24,11 @@ const (
 // inTheMiddle has the cloud work slowly while something begins, and does something
 // else in the middle of the operation that follows.
 func (s *spec) inTheMiddle(operation string, begin, then func() error) error {
-	if err := errors.Join(s.cloud.slow(s.ctx, slowly), begin()); err != nil {
+	if err := s.cloud.slow(s.ctx, slowly); err != nil {
 		return err
 	}
+	// The operation may be over when begin returns.
+	begun := scenario.Background(begin)
 	err := scenario.Eventually(s.ctx, func() error {
 		running, err := s.cloud.running(s.ctx, operation)
 		if err == nil && !running {
@@ -34,10 +36,10 @@ func (s *spec) inTheMiddle(operation string, begin, then func() error) error {
 		}
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = then()
 	}
-	return then()
+	return errors.Join(err, begun())
 }
 
 // usually has the cloud work as fast as usual.

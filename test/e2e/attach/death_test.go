@@ -14,8 +14,8 @@ import (
 )
 
 // outOfServiceBound is how long a disk may take from a node that is put out of service to
-// its pod on another one.
-const outOfServiceBound = 10 * time.Second
+// its pod on another one: on a machine that is busy, and long before the disk is taken by force.
+const outOfServiceBound = time.Minute
 
 // died: a node is gone without a warning, with two disks mounted. This cluster has no
 // controller of dead nodes and their pods: the spec plays it.

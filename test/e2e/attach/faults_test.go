@@ -55,8 +55,8 @@ func cloudFails(s *spec) {
 		if err := s.run(pod); err != nil {
 			return err
 		}
-		refusal := s.cloud.fault(s.ctx, `{"method":"instances.detachDisk","count":3,"status":503,"retryAfter":"1s","message":"come back later"}`)
-		return errors.Join(refusal, s.end(pod), s.attachmentSays(s.data, "come back later"), s.isDetachedSoon(s.data))
+		refusal := s.cloud.fault(s.ctx, `{"method":"instances.detachDisk","count":1000,"status":503,"retryAfter":"1s","message":"come back later"}`)
+		return errors.Join(refusal, s.end(pod), s.attachmentSays(s.data, "come back later"), s.cloud.well(s.ctx), s.isDetachedSoon(s.data))
 	})
 	scenario.Step("the claim gets its disk, now that there is quota again, and the disk goes with it", func() error {
 		return errors.Join(s.stowage.AwaitBound(s.ctx, claim), s.stowage.Delete(s.ctx, claim), s.diskGoes(claim))

@@ -36,7 +36,7 @@ func imageGrows(n *namespace) {
 		if after := pod.Status.ContainerStatuses[0].ContainerID; after != before {
 			return fmt.Errorf("container %s became %s", before, after)
 		}
-		return n.says(pod.Name, "a=$(wc -l </data/lines); sleep 1; test $(wc -l </data/lines) -gt $a && cat /data/greeting", "hello")
+		return n.says(pod.Name, "a=$(wc -l </data/lines); until test $(wc -l </data/lines) -gt $a; do sleep 0.5; done; cat /data/greeting", "hello")
 	})
 }
 

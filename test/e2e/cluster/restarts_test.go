@@ -78,8 +78,8 @@ func agentRestarts(n *namespace) {
 	scenario.Step("again a pod that comes now runs soon", func() error { return n.comesAndGoes("second") })
 	n.Soon("the kubelet has started the agent again", func() error {
 		agent, err := n.agentOn(node2)
-		if err == nil && agent.Status.ContainerStatuses[0].RestartCount != restarts+1 {
-			err = fmt.Errorf("it was started again %d times", agent.Status.ContainerStatuses[0].RestartCount-restarts)
+		if err == nil && agent.Status.ContainerStatuses[0].RestartCount <= restarts {
+			err = fmt.Errorf("its container has started %d times, as before", restarts)
 		}
 		return errors.Join(err, n.cluster.AgentsAreReady(n.ctx), n.cluster.HasDrivers(n.ctx, node))
 	})

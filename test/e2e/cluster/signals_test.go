@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,7 +32,11 @@ func (Signals) Kill(program string, _ *guest.Nothing) error {
 		if err != nil {
 			return err
 		}
-		if err := unix.Kill(id, unix.SIGKILL); err != nil {
+		err = unix.Kill(id, unix.SIGKILL)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("killing process %d, %q: %w", id, command, err)
 		}
 		killed++

@@ -78,16 +78,21 @@ func (s *spec) silentPod(number int) *corev1.Pod {
 	return pod
 }
 
-// fewCalls is an error if more processes wait for servers than have places.
+// fewCalls is an error if more processes wait for servers than have places. For a moment there may be none:
+// those that gave up come again.
 func (s *spec) fewCalls(node *guest.Node) error {
 	var count int
-	if err := node.Call(s.ctx, "MountCalls.Count", anyCall, &count); err != nil {
+	err := scenario.Eventually(s.ctx, func() error {
+		err := node.Call(s.ctx, "MountCalls.Count", anyCall, &count)
+		if err == nil && count == 0 {
+			err = errors.New("no process waits for servers")
+		}
 		return err
+	})
+	if err == nil && count > mostCalls {
+		err = fmt.Errorf("%d processes wait for servers", count)
 	}
-	if count == 0 || count > mostCalls {
-		return fmt.Errorf("%d processes wait for servers", count)
-	}
-	return nil
+	return err
 }
 
 // localComesAndGoes has a pod with a volume of the node's own run and end.

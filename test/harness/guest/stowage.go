@@ -12,6 +12,9 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
+// startTimeout is how long an agent's start may take. It waits until the agent is ready.
+const startTimeout = 4 * time.Minute
+
 // Stowage is a whole one: etcd, kube-apiserver and the manager beside the guests, and
 // on each guest an agent that follows the node's pods with the node's own credential.
 type Stowage struct {
@@ -70,7 +73,7 @@ func (s *Stowage) StartAgentWithin(ctx context.Context, node string, memory int6
 	if s.agentFlags != nil {
 		request.Flags = s.agentFlags(node)
 	}
-	if err := s.nodes[node].Call(ctx, "Agent.Start", request, &Nothing{}); err != nil {
+	if err := s.nodes[node].CallWithin(ctx, startTimeout, "Agent.Start", request, &Nothing{}); err != nil {
 		return fmt.Errorf("starting the agent of %s: %w", node, err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -15,11 +16,12 @@ import (
 // fake is a host that does nothing.
 type fake struct{ address string }
 
-func (fake) Call(context.Context, string, any, any) error { return nil }
-func (f fake) Address() string                            { return f.address }
-func (fake) Path(machine string) string                   { return "/seen" + machine }
-func (fake) Logs() string                                 { return "/logs" }
-func (fake) Disk() (string, error)                        { return "/dev/disk", nil }
+func (fake) Call(context.Context, string, any, any) error                      { return nil }
+func (fake) CallWithin(context.Context, time.Duration, string, any, any) error { return nil }
+func (f fake) Address() string                                                 { return f.address }
+func (fake) Path(machine string) string                                        { return "/seen" + machine }
+func (fake) Logs() string                                                      { return "/logs" }
+func (fake) Disk() (string, error)                                             { return "/dev/disk", nil }
 
 func testCluster() Cluster {
 	return Cluster{

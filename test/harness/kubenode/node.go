@@ -3,6 +3,7 @@ package kubenode
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/stowage-dev/stowage/test/harness/guest"
 )
@@ -11,6 +12,8 @@ import (
 type Host interface {
 	// Call has it do something.
 	Call(ctx context.Context, method string, request, answer any) error
+	// CallWithin is Call for what may take longer than most does.
+	CallWithin(ctx context.Context, patience time.Duration, method string, request, answer any) error
 	// Address is its own in the nodes' network.
 	Address() string
 	// Path is where it has a file of the machine's.
@@ -135,7 +138,7 @@ func (n *Node) Tag(ctx context.Context, image, as string) error {
 func (n *Node) Do(ctx context.Context, what Control) error { return n.ask(ctx, "Control", what) }
 
 func (n *Node) ask(ctx context.Context, method string, request any) error {
-	if err := n.Host.Call(ctx, "Kubernetes."+method, request, &guest.Nothing{}); err != nil {
+	if err := n.Host.CallWithin(ctx, askTimeout, "Kubernetes."+method, request, &guest.Nothing{}); err != nil {
 		return fmt.Errorf("%s on %s: %w", method, n.Name, err)
 	}
 	return nil

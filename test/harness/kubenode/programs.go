@@ -18,7 +18,10 @@ import (
 const (
 	namespace     = "k8s.io"
 	kubeletHealth = "http://127.0.0.1:10248/healthz"
-	callTimeout   = 80 * time.Second
+	// callTimeout is how long one call of containerd may take on a node that waits for processors, and askTimeout
+	// how long what consists of several.
+	callTimeout = 4 * time.Minute
+	askTimeout  = 5 * time.Minute
 )
 
 // Control is what Node.Do does. Programs are killed as a crash does it.
