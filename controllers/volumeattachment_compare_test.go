@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -83,6 +84,20 @@ var _ = Describe("What a backend says is attached", func() {
 
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 		Expect(w.all(&storagev1.VolumeAttachmentList{})).To(BeEmpty())
+		Expect(w.newEvents()).To(BeEmpty())
+	})
+
+	It("stays where a CSI call attached it, though no object requests it", func() {
+		w, _, node := clouded(reconciler.ClassesScope)
+		id := backend.VolumeID(named.UID("cluster", "cloud", "volume", "of a call"), 1)
+		w.storage.Begin(id, backend.Request{})
+		w.storage.AttachBehind(id, identityOf(node))
+		for range 3 {
+			w.settle()
+			w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		}
+
+		Expect(w.storage.AttachedTo(id)).To(HaveLen(1))
 		Expect(w.newEvents()).To(BeEmpty())
 	})
 

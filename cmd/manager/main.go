@@ -41,25 +41,10 @@ func main() {
 }
 
 func run(options options) error {
+	if err := options.check(); err != nil {
+		return err
+	}
 	scope := reconciler.Scope(options.scope)
-	if scope != reconciler.ClassesScope && scope != reconciler.ClusterScope {
-		return fmt.Errorf("--scope is classes or cluster, not %q", options.scope)
-	}
-	if options.bindSnapshots && scope != reconciler.ClusterScope {
-		return fmt.Errorf("--bind-snapshots needs --scope=cluster, not --scope=%s: run the stock snapshot-controller beside it", scope)
-	}
-	if !filepath.IsAbs(options.localBase) {
-		return fmt.Errorf("--local-base is an absolute path, not %q", options.localBase)
-	}
-	if options.resync < leastResync {
-		return fmt.Errorf("--resync is at least %s, not %s", leastResync, options.resync)
-	}
-	if options.attachmentCheck < leastAttachmentCheck {
-		return fmt.Errorf("--attachment-check-interval is at least %s, not %s", leastAttachmentCheck, options.attachmentCheck)
-	}
-	if options.forceDetachAfter < 0 {
-		return fmt.Errorf("--force-detach-after is not negative, as %s is", options.forceDetachAfter)
-	}
 	log := options.Logger()
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
@@ -94,6 +79,9 @@ func run(options options) error {
 		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter,
 	})
 	if err != nil {
+		return err
+	}
+	if err := addCSIControllers(mgr, options.csiControllers, cluster, kinds, log); err != nil {
 		return err
 	}
 	log.Info("starting the manager", "version", program.Version(), "scope", scope)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,6 +35,7 @@ type options struct {
 	leaderElectionNamespace string
 	localBase               string
 	nfsMounts               string
+	csiControllers          map[string]string
 	resync                  time.Duration
 	attachmentCheck         time.Duration
 	forceDetachAfter        time.Duration
@@ -54,6 +57,9 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.nfsMounts, "nfs-mounts", "",
 		"Folder in which shares of NFSv4-only servers are mounted, each under its StorageBackend's name.\n"+
 			"Shares that are not mounted there are reached by NFSv3, without any mount.")
+	flags.StringToStringVar(&o.csiControllers, "csi-controllers", nil,
+		"StorageBackends of Stowage's own drivers that are served by CSI, for tools that speak it, each as\n"+
+			"NAME=SOCKET with an absolute path. Claims don't need it.")
 	flags.DurationVar(&o.resync, "resync", defaultResync,
 		"How often every object is reconciled without an event. Nothing waits for it: it is a net for\n"+
 			"missed events.")
@@ -63,6 +69,30 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"How long a node must have been not Ready, or gone, until volumes of drivers other than Stowage's are\n"+
 			"taken from it (--scope=cluster). Stowage's own: attachment.forceDetachAfter of the StorageBackend.")
 	o.AddFlags(flags, metricsPort, probePort, workers.Claims, workers.Volumes, workers.Attachments, workers.Nodes)
+}
+
+// check returns an error, for people, where flags don't fit each other, or have a value that can't be.
+func (o *options) check() error {
+	scope := reconciler.Scope(o.scope)
+	if scope != reconciler.ClassesScope && scope != reconciler.ClusterScope {
+		return fmt.Errorf("--scope is classes or cluster, not %q", o.scope)
+	}
+	if o.bindSnapshots && scope != reconciler.ClusterScope {
+		return fmt.Errorf("--bind-snapshots needs --scope=cluster, not --scope=%s: run the stock snapshot-controller beside it", scope)
+	}
+	if !filepath.IsAbs(o.localBase) {
+		return fmt.Errorf("--local-base is an absolute path, not %q", o.localBase)
+	}
+	if o.resync < leastResync {
+		return fmt.Errorf("--resync is at least %s, not %s", leastResync, o.resync)
+	}
+	if o.attachmentCheck < leastAttachmentCheck {
+		return fmt.Errorf("--attachment-check-interval is at least %s, not %s", leastAttachmentCheck, o.attachmentCheck)
+	}
+	if o.forceDetachAfter < 0 {
+		return fmt.Errorf("--force-detach-after is not negative, as %s is", o.forceDetachAfter)
+	}
+	return nil
 }
 
 // namespace returns the manager's own namespace; empty if neither a flag nor the pod names it.

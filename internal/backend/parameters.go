@@ -48,6 +48,23 @@ func ParseParameters(parameters map[string]string, storage ...string) (Parameter
 	return parsed, nil
 }
 
+// ParseClass reads the parameters of a StorageClass of a StorageBackend: those of a cloud's disks are those
+// that the object allows. Its errors are of kind Invalid.
+func ParseClass(object *stowagev1alpha1.StorageBackend, parameters map[string]string) (Parameters, error) {
+	if object.Spec.GCE == nil {
+		return ParseParameters(parameters)
+	}
+	var allowed []string
+	for _, name := range object.Spec.GCE.ClassParameters {
+		allowed = append(allowed, string(name))
+	}
+	parsed, err := ParseParameters(parameters, allowed...)
+	if err != nil {
+		err = fmt.Errorf("%w; gce.classParameters of StorageBackend %s can allow others", err, object.Name)
+	}
+	return parsed, err
+}
+
 // NameIn returns the name of the StorageBackend that the parameters of a StorageClass name, or an
 // error of kind Invalid. It ignores all other parameters.
 func NameIn(parameters map[string]string) (string, error) {

@@ -16,6 +16,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
@@ -72,11 +73,15 @@ func (r *Comparer) dangling(ctx context.Context, object *stowagev1alpha1.Storage
 	return r.withoutObject(ctx, object, all, found)
 }
 
-// withoutObject returns the listed volumes without a VolumeAttachment.
+// withoutObject returns the listed volumes without a VolumeAttachment. A volume that a CSI call made is attached by
+// such calls, too, and has none.
 func (r *Comparer) withoutObject(ctx context.Context, object *stowagev1alpha1.StorageBackend, all liveread.Attachments, listed []backend.Attached) ([]backend.Attached, error) {
 	driver := backend.DriverOf(object)
 	var found []backend.Attached
 	for _, attached := range listed {
+		if named.IsVolume(attached.ID) {
+			continue
+		}
 		volumes, err := index.VolumesOf(ctx, r.client, volume.Key(driver, attached.ID))
 		if err != nil {
 			return nil, err

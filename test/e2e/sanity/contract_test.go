@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
@@ -23,12 +24,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	csibackend "github.com/stowage-dev/stowage/internal/backend/csi"
 	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
+	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 // socketDriver is what the Controller service calls itself here: the backend csi takes no driver of
 // Stowage's own.
 const socketDriver = "socket.example.com"
+
+// repeatAfter is how often a deletion is tried.
+const repeatAfter = 10 * time.Millisecond
 
 // contractsAfter are the subjects of the contract, by the suite that is the last of their backend.
 var contractsAfter = map[string]Subject{
@@ -47,14 +52,16 @@ func (s *testbed) keepContract(ctx context.Context, t *testing.T, of Subject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served.ClaimOf = func(name string) types.UID { return types.UID(strings.TrimPrefix(name, "pvc-")) }
 	opened := openSocket(t, of.Backend, plan.controllerSocket())
 	tests := 0
 	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
 		tests++
-		one := &numbered{Backend: opened, number: fmt.Sprintf("%s-%d", of.Backend, tests), advisory: served.Backend.Capabilities().Advisory, made: map[string]bool{}}
+		one := &numbered{
+			Backend: opened, of: served, number: fmt.Sprintf("%s-%d", of.Backend, tests),
+			advisory: served.backend.Capabilities().Advisory, made: map[string]bool{},
+		}
 		t.Cleanup(func() { one.removeAll(context.WithoutCancel(ctx), t) })
-		return one, func(id string) bool { return served.holds(ctx, t, one.real(id)) }
+		return one, func(id string) bool { return served.holds(ctx, t, one.handle(id)) }
 	})
 }
 
@@ -91,6 +98,7 @@ func (nothing) CSINodes(context.Context) ([]storagev1.CSINode, error) { return n
 // name of one that was removed. CSI keeps no owner, so reconcilers check which claim's volume is copied.
 type numbered struct {
 	backend.Backend
+	of     *served
 	number string
 	// advisory: capacities are labels, which CSI has no word for.
 	advisory bool
@@ -99,13 +107,17 @@ type numbered struct {
 	made map[string]bool
 }
 
-// real is the id of a test's volume in the storage.
-func (n *numbered) real(id string) string {
-	uid, named := strings.CutPrefix(id, "pvc-")
-	if !named || strings.HasPrefix(uid, n.number) {
+// name is that of a test's volume in calls.
+func (n *numbered) name(id string) string {
+	return "pvc-" + n.number + "-" + strings.TrimPrefix(id, "pvc-")
+}
+
+// handle is the id that the socket gives a test's volume.
+func (n *numbered) handle(id string) string {
+	if named.IsVolume(id) {
 		return id
 	}
-	return "pvc-" + n.number + "-" + uid
+	return backend.VolumeID(named.UID(n.of.Cluster, n.of.Name, "volume", n.name(id)), 1)
 }
 
 func (n *numbered) Capabilities() backend.Capabilities {
@@ -115,19 +127,19 @@ func (n *numbered) Capabilities() backend.Capabilities {
 }
 
 func (n *numbered) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	request.ID, request.Claim.UID = n.real(request.ID), types.UID(n.number+"-"+string(request.Claim.UID))
 	n.mu.Lock()
-	n.made[request.ID] = true
+	n.made[n.handle(request.ID)] = true
 	n.mu.Unlock()
+	request.ID, request.Claim.UID = n.name(request.ID), types.UID(n.number+"-"+string(request.Claim.UID))
 	return n.Backend.Provision(ctx, request)
 }
 
 func (n *numbered) Delete(ctx context.Context, id string) error {
-	return n.Backend.Delete(ctx, n.real(id))
+	return n.Backend.Delete(ctx, n.handle(id))
 }
 
 func (n *numbered) Expand(ctx context.Context, request backend.ExpandRequest) (backend.Expansion, error) {
-	request.ID = n.real(request.ID)
+	request.ID = n.handle(request.ID)
 	grown, err := backend.Expand(ctx, n.Backend, request)
 	grown.Advisory = n.advisory
 	return grown, err
@@ -138,15 +150,13 @@ func (n *numbered) removeAll(ctx context.Context, t *testing.T) {
 	t.Helper()
 	gomega := NewWithT(t)
 	for id := range n.made {
-		gomega.Eventually(n.Backend.Delete).WithArguments(ctx, id).WithTimeout(callTime).WithPolling(pause).Should(Succeed())
+		gomega.Eventually(n.Backend.Delete).WithArguments(ctx, id).WithTimeout(callTime).WithPolling(repeatAfter).Should(Succeed())
 	}
 }
 
-// holds reports whether the storage has a volume. A driver's own controller asks its backend.
-func (s *controller) holds(ctx context.Context, t *testing.T, id string) bool {
+// holds reports whether the storage has a volume.
+func (s *served) holds(ctx context.Context, t *testing.T, id string) bool {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	held, err := s.held(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -1,34 +1,36 @@
 package sanity_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
 	"github.com/google/uuid"
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
-	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/named"
+	"github.com/stowage-dev/stowage/internal/csicontroller"
+	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
 
 const (
 	// sanityTime is how long a suite may take on a busy machine: one of its specs attaches as many
 	// disks as a node can have. A call to a guest waits callMargin longer.
-	sanityTime = 3 * time.Minute
+	sanityTime = 6 * time.Minute
 	callMargin = 30 * time.Second
-	// callTime is how long the controller waits for a backend.
+	// callTime is how long the backend csi waits for the socket.
 	callTime = 30 * time.Second
 )
 
@@ -37,6 +39,9 @@ type Plan struct {
 	Subject Subject
 	// Kubeconfig is an administrator's, and Base the folder of local volumes.
 	Kubeconfig, Base string
+	// Socket is that of the Controller service. Empty: the suite serves it itself, as the manager does, since no
+	// socket leads from one kernel to another.
+	Socket string
 	// KubeletDir has the driver's sockets; Folder and Log are for the suite.
 	KubeletDir, Folder, Log string
 }
@@ -68,7 +73,7 @@ func runSanity(file string) error {
 	if err != nil {
 		return err
 	}
-	shim, err := p.serve(ctx)
+	of, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,9 +81,7 @@ func runSanity(file string) error {
 	if got.Claims, err = claims(ctx, endpoint, p.controllerSocket()); err != nil {
 		return err
 	}
-	held, err := shim.held(ctx)
-	got.Left = slices.Concat(held, shim.left())
-	if err != nil {
+	if got.Left, err = of.held(ctx); err != nil {
 		return err
 	}
 	if content, err = json.Marshal(got); err != nil {
@@ -87,29 +90,40 @@ func runSanity(file string) error {
 	return os.WriteFile(p.outcomeFile(), content, 0o600)
 }
 
-func (p Plan) controllerSocket() string {
-	return "unix:" + filepath.Join(p.Folder, p.Subject.Name+".sock")
+func (p Plan) ownSocket() string { return filepath.Join(p.Folder, p.Subject.Name+".sock") }
+
+func (p Plan) controllerSocket() string { return "unix:" + cmp.Or(p.Socket, p.ownSocket()) }
+
+// open opens the backend, and serves it where no manager does.
+func (p Plan) open(ctx context.Context) (*served, error) {
+	if p.Socket == "" {
+		return p.serve(ctx)
+	}
+	return open(ctx, p)
 }
 
-// serve serves the Controller calls until the process ends.
-func (p Plan) serve(ctx context.Context) (*controller, error) {
-	world, err := open(ctx, p)
+// serve serves the Controller calls until the context ends, as the manager does.
+func (p Plan) serve(ctx context.Context) (*served, error) {
+	s, err := open(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(p.Folder, p.Subject.Name+".sock"))
+	socket := p.ownSocket()
+	server, err := csicontroller.NewServer(s.Service, socket, logr.Discard())
 	if err != nil {
 		return nil, err
 	}
-	shim := newController(controllerOptions{
-		Driver: p.Subject.Driver, Name: p.Subject.Backend, Backend: world.backend, Node: world.node, Patience: callTime,
-		Mutable: p.Subject.Mutable != nil,
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	return s, scenario.Eventually(ctx, func() error {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("the server ended: %w", err)
+		default:
+		}
+		_, err := os.Stat(socket)
+		return err
 	})
-	server := grpc.NewServer(grpc.UnaryInterceptor(shim.oneAtATime))
-	csi.RegisterControllerServer(server, shim)
-	csi.RegisterIdentityServer(server, shim)
-	go func() { _ = server.Serve(listener) }()
-	return shim, nil
 }
 
 // verdict takes Ginkgo's calls of a test; the report has them all.
@@ -155,17 +169,19 @@ func (p Plan) config(endpoint string) sanity.TestConfig {
 func withController(ctx context.Context, method string, req, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := call(ctx, method, req, answer, conn, options...)
 	if plugin, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
-		plugin.Capabilities = append(plugin.Capabilities, serviceCapability())
+		plugin.Capabilities = append(plugin.Capabilities, &csi.PluginCapability{Type: &csi.PluginCapability_Service_{
+			Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE},
+		}})
 	}
 	return err
 }
 
-// ids are ids as Stowage makes them, of what isn't there.
+// ids are ids as calls make them, of what isn't there.
 type ids struct{}
 
 // GenerateUniqueValidVolumeID is that of a volume which was never made.
 func (ids) GenerateUniqueValidVolumeID() string {
-	return backend.VolumeID(types.UID(uuid.NewString()), 1)
+	return backend.VolumeID(named.UID("", "", "", uuid.NewString()), 1)
 }
 
 // GenerateInvalidVolumeID is no volume's.

@@ -37,6 +37,7 @@ func (s *testbed) runOn(ctx context.Context, about Subject, inGuest bool, got *O
 	plan := Plan{Subject: about, Kubeconfig: s.stowage.Folder.Kubeconfig(cluster.AdminUser), Base: s.stowage.Folder.Disks()}
 	if !inGuest {
 		plan.KubeletDir, plan.Folder = kubeletDir(s.machineDir()), filepath.Join(s.machineDir(), "suites")
+		plan.Socket = s.socket(about.Backend)
 		plan.Log = s.folder.Log("suite-" + about.Name)
 		return s.machine.Run(plan, got)
 	}

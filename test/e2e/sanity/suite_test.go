@@ -4,8 +4,9 @@
 // The Node and Identity services are those of the real node agent, on the sockets on
 // which a kubelet finds them: one agent runs on the machine itself, for local volumes and
 // disks, and one in a User Mode Linux guest, whose kernel mounts NFS. The Controller
-// service is the suite's own, over the real backends: with local volumes, gce-mock
-// and nfs-ganesha. No spec may be skipped but where what it needs isn't claimed.
+// service is that of the real manager, on the machine. In the guest the suite serves it itself,
+// by the same package. The storage is local volumes, gce-mock and nfs-ganesha. No spec may
+// be skipped but where what it needs isn't claimed.
 //
 // csi-sanity is a suite of Ginkgo itself, one for each kind of volume: this program runs it
 // in processes of their own, on the machine and in the guest. Each is a spec here.
@@ -28,9 +29,9 @@ import (
 const (
 	// suiteTimeout, startTimeout and specTimeout are long enough for a machine that is
 	// busy. A spec may wait for others of its lane.
-	suiteTimeout = 9 * time.Minute
+	suiteTimeout = 20 * time.Minute
 	startTimeout = 4 * time.Minute
-	specTimeout  = 6 * time.Minute
+	specTimeout  = 12 * time.Minute
 
 	// sanityArgument has this program run csi-sanity once, and end.
 	sanityArgument = "csi-sanity"

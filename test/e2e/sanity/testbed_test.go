@@ -94,11 +94,24 @@ func (s *testbed) base() string       { return filepath.Join(s.clusterDir(), "di
 
 func (s *testbed) startCluster(ctx context.Context) error {
 	started, err := cluster.Start(ctx, cluster.Options{
-		Dir: s.clusterDir(), Address: guest.Address, Nodes: []string{machineName, guestName}, Register: asInstance,
+		Dir: s.clusterDir(), Address: guest.Address, Nodes: []string{machineName, guestName}, Register: asInstance, ManagerFlags: s.socketFlags(),
 		Step: func(string) (done func(error)) { return func(error) {} },
 	})
 	s.stowage = &guest.Stowage{Cluster: started}
 	return err
+}
+
+// socketFlags have the manager serve the backends of the machine's volumes by CSI.
+func (s *testbed) socketFlags() (flags []string) {
+	for _, name := range []string{directoriesBackend, xfsBackend, disksBackend, hyperdisksBackend} {
+		flags = append(flags, "--csi-controllers="+name+"="+s.socket(name))
+	}
+	return flags
+}
+
+// socket is where the manager serves a backend.
+func (s *testbed) socket(backend string) string {
+	return filepath.Join(s.machineDir(), backend+".sock")
 }
 
 func (s *testbed) startClouds(ctx context.Context) error {

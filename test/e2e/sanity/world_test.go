@@ -3,6 +3,7 @@ package sanity_test
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,17 +15,19 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/gce"
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/backend/nfs"
+	"github.com/stowage-dev/stowage/internal/csicontroller"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
-// world is what the controller works with.
-type world struct {
+// served is a StorageBackend that is served by CSI.
+type served struct {
+	*csicontroller.Service
 	client  client.Client
 	backend backend.Backend
 }
 
 // open opens a suite's backend as the manager does.
-func open(ctx context.Context, p Plan) (*world, error) {
+func open(ctx context.Context, p Plan) (*served, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
 		return nil, err
@@ -33,30 +36,42 @@ func open(ctx context.Context, p Plan) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{}
-	if w.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	s := &served{}
+	if s.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
 	cluster, object := &corev1.Namespace{}, &stowagev1alpha1.StorageBackend{}
-	if err := w.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, cluster); err != nil {
+	if err := s.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, cluster); err != nil {
 		return nil, fmt.Errorf("finding out which cluster this is: %w", err)
 	}
-	if err := w.client.Get(ctx, client.ObjectKey{Name: p.Subject.Backend}, object); err != nil {
+	if err := s.client.Get(ctx, client.ObjectKey{Name: p.Subject.Backend}, object); err != nil {
 		return nil, err
 	}
 	kinds := backend.NewRegistry(nfs.NewKind(cluster.UID, ""), gce.NewKind(cluster.UID, noKeys{}),
-		local.Kind{Client: w.client, Live: w.client, Base: p.Base})
-	w.backend, err = kinds.Open(object)
-	return w, err
+		local.Kind{Client: s.client, Live: s.client, Base: p.Base})
+	s.Service = csicontroller.New(csicontroller.Options{
+		Name: p.Subject.Backend, Driver: p.Subject.Driver, Cluster: cluster.UID, Live: s.client, Backends: kinds, Version: "test",
+	})
+	s.backend, err = kinds.Open(object)
+	return s, err
 }
 
-// node reads a Node object; nil where there is none.
-func (w *world) node(ctx context.Context, name string) (*corev1.Node, error) {
-	node := &corev1.Node{}
-	if err := w.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-		return nil, client.IgnoreNotFound(err)
+// held are the ids of the volumes and snapshots that the backend holds, in order.
+func (s *served) held(ctx context.Context) (ids []string, err error) {
+	for after := ""; ; {
+		page, next, err := backend.ListAfter(ctx, s.backend, after)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range page {
+			ids = append(ids, one.ID)
+		}
+		if next == "" {
+			slices.Sort(ids)
+			return ids, nil
+		}
+		after = next
 	}
-	return node, nil
 }
 
 // noKeys has no service account keys: gce-mock asks for no sign-in.

@@ -55,6 +55,8 @@ type Options struct {
 	// Repository is the one whose config/run is applied, and whose bin has the manager and the
 	// agents. Empty: this one.
 	Repository string
+	// ManagerFlags are further flags of the manager.
+	ManagerFlags []string
 	// Step is called as each step of the start begins; what it returns is
 	// called when the step ends.
 	Step func(what string) (done func(error))
@@ -76,9 +78,11 @@ type Cluster struct {
 
 	nodes    []string
 	register func(*corev1.Node)
-	ports    ports
-	server   *apiserver.Server
-	lock     *os.File
+	// managerFlags are those of the Options.
+	managerFlags []string
+	ports        ports
+	server       *apiserver.Server
+	lock         *os.File
 }
 
 // Start starts a cluster, or continues the one that the folder holds. What it
@@ -89,7 +93,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{
-		Folder: folder, address: options.Address, nodes: options.Nodes, register: options.Register,
+		Folder: folder, address: options.Address, nodes: options.Nodes, register: options.Register, managerFlags: options.ManagerFlags,
 		repository: cmp.Or(options.Repository, apiserver.Repository()),
 	}
 	if c.lock, err = folder.Lock(); err != nil {

@@ -54,7 +54,8 @@ func (c *Cluster) writeKubeconfigs() error {
 }
 
 func (c *Cluster) startManager(ctx context.Context) (err error) {
-	if c.Manager, err = c.newProgram("manager", ManagerUser, "--scope=cluster", "--leader-election-namespace="+Namespace); err != nil {
+	flags := append([]string{"--scope=cluster", "--leader-election-namespace=" + Namespace}, c.managerFlags...)
+	if c.Manager, err = c.newProgram("manager", ManagerUser, flags...); err != nil {
 		return err
 	}
 	return c.Manager.StartReady(ctx)

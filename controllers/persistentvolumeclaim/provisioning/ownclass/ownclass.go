@@ -7,7 +7,6 @@ package ownclass
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -22,22 +21,9 @@ import (
 
 // Fill adds to a request what a class says. Its errors are of kind Invalid.
 func Fill(request *backend.Request, class *storagev1.StorageClass, object *stowagev1alpha1.StorageBackend) error {
-	parameters, err := backend.ParseParameters(class.Parameters, allowed(object)...)
-	if err != nil && object.Spec.GCE != nil {
-		err = fmt.Errorf("%w; gce.classParameters of StorageBackend %s can allow others", err, object.Name)
-	}
+	parameters, err := backend.ParseClass(object, class.Parameters)
 	request.FSType, request.Parameters = parameters.FSType, parameters.Storage
 	return err
-}
-
-func allowed(object *stowagev1alpha1.StorageBackend) (names []string) {
-	if object.Spec.GCE == nil {
-		return nil
-	}
-	for _, name := range object.Spec.GCE.ClassParameters {
-		names = append(names, string(name))
-	}
-	return names
 }
 
 // Needs reports whether calls for a class have parameters that only the storage understands.
