@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,9 +19,13 @@ import (
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
+
+// madeByCall is the id of a volume that a CSI call made.
+var madeByCall = backend.VolumeID(named.UID("cluster", "disks", "volume", "of a call"), 1)
 
 var _ = Describe("An orphan", func() {
 	It("is never removed by default", func() {
@@ -47,6 +52,26 @@ var _ = Describe("An orphan", func() {
 		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
 		Expect(w.audit().Orphans).To(BeEmpty())
 		Expect(eventsWith(w.newEvents(), "OrphanRemoved")).To(ConsistOf(ContainSubstring(orphan.ID)))
+	})
+
+	It("is nothing that a CSI call made, though no object refers to it", func() {
+		w, orphan := orphaned()
+		w.removeOrphansAfter(time.Hour)
+		made := backend.Held{ID: madeByCall, Claim: stowagev1alpha1.ClaimReference{
+			Namespace: "csi.volumes", Name: "digest", UID: types.UID(strings.TrimPrefix(madeByCall, "pvc-")),
+		}}
+		w.hold(made)
+		w.newEvents()
+		for range 3 {
+			w.passTime(time.Hour)
+			w.settle()
+		}
+
+		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
+		Expect(w.storage.Has(madeByCall)).To(BeTrue())
+		Expect(w.audit().Orphans).To(BeEmpty())
+		Expect(w.audit().Retained).To(Equal(int32(1)))
+		Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring(madeByCall)))
 	})
 
 	It("is never removed if it is on a node without a record", func() {

@@ -330,6 +330,8 @@ var _ = Describe("A deleted StorageBackend", func() {
 			"volume v, whose policy keeps its data: delete its claim, and then the volume"),
 		Entry("the record of a volume on a node", record("pvc-1", "disks"),
 			"NodeVolume pvc-1, which no volume uses: delete it and set its spec.removeData"),
+		Entry("the record of a volume that a CSI call made", record(madeByCall, "disks"),
+			"NodeVolume "+madeByCall+", which a call of a CSI socket made: have it removed by such a call"),
 	)
 
 	It("is no error when the cache still shows it after it is gone, and gets no class", func() {

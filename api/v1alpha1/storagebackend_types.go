@@ -261,7 +261,7 @@ type AuditStatus struct {
 	// +optional
 	Orphans []Orphan `json:"orphans,omitempty"`
 	// retained is how many volumes and snapshots the backend holds without an object
-	// that are no orphans: a user deleted the object with the policy Retain.
+	// that are no orphans: a user deleted the object with the policy Retain, or a CSI call made them.
 	// +optional
 	Retained int32 `json:"retained,omitempty"`
 	// lostVolumes are the names of volume objects without storage, up to 100.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,6 +93,19 @@ func (o *options) check() error {
 	}
 	if o.forceDetachAfter < 0 {
 		return fmt.Errorf("--force-detach-after is not negative, as %s is", o.forceDetachAfter)
+	}
+	return o.checkSockets()
+}
+
+// checkSockets returns an error where two StorageBackends would be served on one socket.
+func (o *options) checkSockets() error {
+	of := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(o.csiControllers)) {
+		socket := filepath.Clean(o.csiControllers[name])
+		if other, taken := of[socket]; taken {
+			return fmt.Errorf("--csi-controllers: %s and %s have the same socket, %s: give each its own", other, name, socket)
+		}
+		of[socket] = name
 	}
 	return nil
 }

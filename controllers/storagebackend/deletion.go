@@ -15,6 +15,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -135,6 +136,9 @@ func adviceOnClaim(claim *corev1.PersistentVolumeClaim) string {
 func adviceOnRecord(record *stowagev1alpha1.NodeVolume) string {
 	if record.Spec.RemoveData && !record.DeletionTimestamp.IsZero() {
 		return fmt.Sprintf("NodeVolume %s: the agent of node %s is to remove its data", record.Name, record.Spec.NodeName)
+	}
+	if named.IsVolume(record.Name) || named.IsSnapshot(record.Name) {
+		return fmt.Sprintf("NodeVolume %s, which a call of a CSI socket made: have it removed by such a call", record.Name)
 	}
 	if record.Spec.SnapshotUID != "" {
 		return fmt.Sprintf("snapshot %s: delete its VolumeSnapshot, and the VolumeSnapshotContent if that stays; a snapshot without either "+

@@ -3,7 +3,6 @@ package csicontroller
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -14,7 +13,7 @@ import (
 )
 
 // CreateVolume implements csispec.ControllerServer. A volume that the backend has already is compared with
-// the call by its owner record. The volume is marked as kept, because no object has to refer to it.
+// the call by its owner record.
 func (s *Service) CreateVolume(ctx context.Context, req *csispec.CreateVolumeRequest) (*csispec.CreateVolumeResponse, error) {
 	if err := checkName(req.GetName()); err != nil {
 		return nil, err
@@ -23,12 +22,12 @@ func (s *Service) CreateVolume(ctx context.Context, req *csispec.CreateVolumeReq
 	if err != nil {
 		return nil, err
 	}
+	if !b.object.DeletionTimestamp.IsZero() {
+		return nil, precondition("StorageBackend %s is being deleted", s.Name)
+	}
 	request, err := s.requestOf(b, req)
 	if err != nil {
 		return nil, err
-	}
-	if !b.object.DeletionTimestamp.IsZero() {
-		return nil, precondition("StorageBackend %s is being deleted", s.Name)
 	}
 	end, err := s.calls.begin(request.ID)
 	if err != nil {
@@ -38,12 +37,9 @@ func (s *Service) CreateVolume(ctx context.Context, req *csispec.CreateVolumeReq
 	if request.Source, err = sourceOf(ctx, b, req.GetVolumeContentSource()); err != nil {
 		return nil, err
 	}
-	made, err := create(ctx, b, request)
+	made, err := create(ctx, b, request, req.GetCapacityRange())
 	if err != nil {
 		return nil, err
-	}
-	if has := made.Capacity; !fits(req.GetCapacityRange(), has.Value()) {
-		return nil, status.Errorf(codes.AlreadyExists, "volume %s has %s, which isn't within capacity_range: ask for it, or delete the volume", made.Handle, has.String())
 	}
 	return &csispec.CreateVolumeResponse{Volume: &csispec.Volume{
 		VolumeId: made.Handle, CapacityBytes: made.Capacity.Value(), VolumeContext: s.attributes(made),
@@ -51,59 +47,70 @@ func (s *Service) CreateVolume(ctx context.Context, req *csispec.CreateVolumeReq
 	}}, nil
 }
 
-// create makes a volume, and marks it as kept. After a crash between the two, a repeat of the call marks it.
-func create(ctx context.Context, b storage, request backend.Request) (made *backend.Volume, err error) {
+// create makes a volume, or finds it made. One that is larger than the limit is removed again, if this call
+// made it.
+func create(ctx context.Context, b storage, request backend.Request, limits *csispec.CapacityRange) (made *backend.Volume, err error) {
 	if err := b.Capabilities().Check(request); err != nil {
 		return nil, err
+	}
+	isNew := false
+	if limits.GetLimitBytes() > 0 {
+		_, err := b.existing(ctx, request.ID)
+		if isNew = errors.Is(err, backend.NotFound); err != nil && !isNew {
+			return nil, err
+		}
 	}
 	err = finish(ctx, func(ctx context.Context) (err error) {
 		made, err = b.Provision(ctx, request)
 		return err
 	})
-	if err != nil {
-		return nil, withoutSource(ctx, b, request, err)
+	switch {
+	case errors.Is(err, backend.Invalid) && request.Source != nil && request.Source.IsUnknown():
+		return nil, backend.NotFound.Errorf("the source isn't there, and no copy of it was begun: %w", err)
+	case err != nil || fits(limits, made.Capacity.Value()):
+		return made, err
+	case !isNew:
+		return nil, status.Errorf(codes.AlreadyExists, "volume %s has %s, which isn't within capacity_range", made.Handle, made.Capacity.String())
 	}
-	err = finish(ctx, func(ctx context.Context) error {
-		_, err := backend.Retain(ctx, b.Backend, made.Handle)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("recording that volume %s is kept: %w", made.Handle, err)
+	// The limit is part of what the owner record identifies: no call with another one has this volume.
+	if err := finish(ctx, func(ctx context.Context) error { return b.Delete(ctx, made.Handle) }); err != nil {
+		return nil, err
 	}
-	return made, nil
+	return nil, status.Errorf(codes.OutOfRange, "capacity_range: the volume would have %s, which is beyond the limit", made.Capacity.String())
 }
 
 // sourceOf is the volume, or the snapshot, that a new volume is to be a copy of. Both must have been made by
-// calls: those of a claim belong to its namespace.
+// calls: those of a claim belong to its namespace. Of one that is gone an earlier call may have begun the copy.
 func sourceOf(ctx context.Context, b storage, req *csispec.VolumeContentSource) (*backend.Source, error) {
 	switch {
 	case req == nil:
 		return nil, nil //nolint:nilnil // the volume begins empty
 	case req.GetSnapshot() != nil:
-		handle := req.GetSnapshot().GetSnapshotId()
-		if !named.IsSnapshot(handle) {
-			return nil, notOurs(handle)
-		}
-		return &backend.Source{Snapshot: handle}, nil
-	default:
-		copied, err := b.existing(ctx, req.GetVolume().GetVolumeId())
-		return &backend.Source{ID: copied.ID, Claim: copied.Claim}, err
+		return snapshotSource(ctx, b, req.GetSnapshot().GetSnapshotId())
 	}
+	id := req.GetVolume().GetVolumeId()
+	copied, err := b.existing(ctx, id)
+	if named.IsVolume(id) && errors.Is(err, backend.NotFound) {
+		return &backend.Source{}, nil
+	}
+	return &backend.Source{ID: copied.ID, Claim: copied.Claim}, err
 }
 
-// withoutSource makes the refusal of a request an error of kind NotFound, where its snapshot is gone.
-func withoutSource(ctx context.Context, b storage, request backend.Request, refusal error) error {
-	if request.Source == nil || request.Source.Snapshot == "" || !errors.Is(refusal, backend.Invalid) {
-		return refusal
+// snapshotSource checks the owner of a snapshot, which a restore alone doesn't: another backend, or another
+// cluster, may have made it in the same project.
+func snapshotSource(ctx context.Context, b storage, handle string) (*backend.Source, error) {
+	if !named.IsSnapshot(handle) {
+		return nil, notOurs(handle)
 	}
-	snapshotter, can := backend.As[backend.Snapshotter](b.Backend)
-	if !can {
-		return refusal
+	err := finish(ctx, func(ctx context.Context) error { return backend.RetainSnapshot(ctx, b.Backend, handle) })
+	switch {
+	case errors.Is(err, backend.NotFound):
+		return &backend.Source{}, nil
+	case errors.Is(err, backend.Conflict):
+		return nil, notOurs(handle)
+	default:
+		return &backend.Source{Snapshot: handle}, err
 	}
-	if _, err := snapshotter.FindSnapshot(ctx, request.Source.Snapshot); errors.Is(err, backend.NotFound) {
-		return err
-	}
-	return refusal
 }
 
 // fits reports whether a capacity is what was asked for.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/named"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // ControllerPublishVolume implements csispec.ControllerServer. The id of a node is the name of its Node object.
@@ -22,6 +23,10 @@ func (s *Service) ControllerPublishVolume(ctx context.Context, req *csispec.Cont
 	case req.GetVolumeCapability() == nil:
 		return nil, missing("volume_capability")
 	}
+	of, err := useOf([]*csispec.VolumeCapability{req.GetVolumeCapability()})
+	if err != nil {
+		return nil, err
+	}
 	response := &csispec.ControllerPublishVolumeResponse{}
 	return response, s.ofVolume(ctx, req.GetVolumeId(), func(b storage) error {
 		attacher, err := b.attacher()
@@ -32,10 +37,19 @@ func (s *Service) ControllerPublishVolume(ctx context.Context, req *csispec.Cont
 		if err != nil {
 			return err
 		}
-		made, err := attach(ctx, attacher, backend.AttachRequest{ID: req.GetVolumeId(), Node: node, ReadOnly: req.GetReadonly()})
+		made, err := attach(ctx, attacher, backend.AttachRequest{
+			ID: req.GetVolumeId(), Volume: of.volume(req.GetVolumeId()), Node: node, ReadOnly: req.GetReadonly() || volume.OnlyReaders(of.access),
+		})
 		response.PublishContext = made.Metadata
 		return err
 	})
+}
+
+// volume is the object that a volume for this use would have: it decides how many nodes can have the volume.
+func (u use) volume(id string) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{VolumeMode: &u.mode, AccessModes: u.access}}
+	pv.Name = id
+	return pv
 }
 
 func (s storage) attacher() (backend.Attacher, error) {
@@ -88,6 +102,9 @@ func (s *Service) ControllerUnpublishVolume(ctx context.Context, req *csispec.Co
 	return response, s.ofVolume(ctx, id, func(b storage) error {
 		attacher, err := b.attacher()
 		if err != nil {
+			return err
+		}
+		if err := s.unreferenced(ctx, b, id); err != nil {
 			return err
 		}
 		nodes, err := s.nodesOf(ctx, b, id, req.GetNodeId())

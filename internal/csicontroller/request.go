@@ -114,11 +114,11 @@ func attributesOf(b storage, parameters map[string]string) (*backend.Attributes,
 	return &backend.Attributes{Class: "mutable_parameters", Parameters: parameters}, nil
 }
 
-// digest identifies what a volume is made as. It is the name of the claim in the owner record: a call with the
+// digest identifies a name, and what its volume is made as. It is the name of the claim in the owner record: a call with the
 // same name that asks for something else finds the volume of another claim, which is a Conflict.
 func digest(b storage, request backend.Request, req *csispec.CreateVolumeRequest) string {
 	asked := []any{
-		request.VolumeMode, request.AccessModes, request.FSType, request.Parameters,
+		req.GetName(), req.GetCapacityRange().GetLimitBytes(), request.VolumeMode, request.AccessModes, request.FSType, request.Parameters,
 		req.GetVolumeContentSource().GetVolume().GetVolumeId(), req.GetVolumeContentSource().GetSnapshot().GetSnapshotId(),
 	}
 	if b.Capabilities().Advisory {

@@ -12,6 +12,7 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -29,6 +30,8 @@ const (
 	stopPatience = 5 * time.Second
 	// retryInterval is how often it tries to listen.
 	retryInterval = 5 * time.Second
+	// dialTimeout is how long another process may take to accept a connection.
+	dialTimeout = time.Second
 	// maxCalls is how many calls of one connection run at once.
 	maxCalls = 100
 )
@@ -58,10 +61,24 @@ func (*Server) NeedLeaderElection() bool { return false }
 // Start serves until the context ends. It replaces a socket that an earlier process left. While it can't
 // listen, the log says why, and the manager's other work goes on.
 func (s *Server) Start(ctx context.Context) error {
-	listener := s.listen(ctx)
-	if listener == nil {
-		return nil
+	for {
+		listener := s.listen(ctx)
+		if listener == nil {
+			return nil
+		}
+		if err := s.serve(ctx, listener); err != nil {
+			s.log.Error(err, "the CSI Controller service ended, and begins again")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retryInterval):
+		}
 	}
+}
+
+// serve answers calls at a socket until the context ends, or the socket fails.
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer(grpc.UnaryInterceptor(s.answer), grpc.MaxConcurrentStreams(maxCalls))
 	csispec.RegisterIdentityServer(server, s.service)
 	csispec.RegisterControllerServer(server, s.service)
@@ -70,7 +87,8 @@ func (s *Server) Start(ctx context.Context) error {
 	s.log.Info("serving the CSI Controller service", "socket", s.path)
 	select {
 	case err := <-ended:
-		return fmt.Errorf("serving StorageBackend %s by CSI: %w", s.service.Name, err)
+		server.Stop()
+		return err
 	case <-ctx.Done():
 	}
 	force := time.AfterFunc(stopPatience, server.Stop)
@@ -95,30 +113,40 @@ func (s *Server) listen(ctx context.Context) (listener net.Listener) {
 
 // listen listens at a path where there is nothing, or a socket without a listener.
 func listen(ctx context.Context, path string) (net.Listener, error) {
-	there, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-	case err != nil:
+	if err := removeStale(ctx, path); err != nil {
 		return nil, err
-	case there.Mode().Type() != os.ModeSocket:
-		return nil, fmt.Errorf("%s isn't a socket: remove it, if nothing needs it", path)
-	default:
-		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
-		if err == nil {
-			return nil, errors.Join(fmt.Errorf("another process listens at %s: stop it", path), connection.Close())
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listening at %s: %w", path, err)
 	}
+	// Another process may have replaced the socket by then.
+	listener.SetUnlinkOnClose(false)
 	if err := os.Chmod(path, socketMode); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return listener, nil
+}
+
+// removeStale removes a socket that has no listener. It returns an error where there is anything else.
+func removeStale(ctx context.Context, path string) error {
+	there, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case there.Mode().Type() != os.ModeSocket:
+		return fmt.Errorf("%s isn't a socket: remove it, if nothing needs it", path)
+	}
+	connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(fmt.Errorf("another process listens at %s: stop it", path), connection.Close())
+	case !errors.Is(err, unix.ECONNREFUSED):
+		return fmt.Errorf("finding out whether another process listens at %s: %w", path, err)
+	}
+	return os.Remove(path)
 }
 
 // answer bounds a call, gives its error a code, and survives a panic. It logs no field of the request but

@@ -2,6 +2,7 @@ package csicontroller_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,25 +80,55 @@ func TestOnlyItsOwnUserCanCall(t *testing.T) {
 }
 
 func TestNothingIsReplacedThatIsUsed(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "csi.sock")
-	if err := os.WriteFile(socket, []byte("data"), 0o600); err != nil {
+	folder := t.TempDir()
+	file, used := filepath.Join(folder, "file"), filepath.Join(folder, "used.sock")
+	if err := os.WriteFile(file, []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	said := ""
-	log := funcr.New(func(_, line string) {
-		said = line
-		stop()
-	}, funcr.Options{})
-	server, err := csicontroller.NewServer(csicontroller.New(csicontroller.Options{Name: "disks"}), socket, log)
+	other, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", used)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Start(ctx); err != nil || !strings.Contains(said, "isn't a socket") {
-		t.Errorf("the log says %s: %v", said, err)
+	defer other.Close()
+	for path, why := range map[string]string{file: "isn't a socket", used: "another process listens"} {
+		ctx, stop := context.WithCancel(t.Context())
+		said := ""
+		log := funcr.New(func(_, line string) {
+			said = line
+			stop()
+		}, funcr.Options{})
+		server, err := csicontroller.NewServer(csicontroller.New(csicontroller.Options{Name: "disks"}), path, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.Stat(path)
+		if err := server.Start(ctx); err != nil || !strings.Contains(said, why) {
+			t.Errorf("the log says %s: %v", said, err)
+		}
+		if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s is another one: %v", path, err)
+		}
 	}
-	if kept, err := os.ReadFile(socket); err != nil || string(kept) != "data" {
-		t.Errorf("the file has %q: %v", kept, err)
+}
+
+func TestASocketThatAProcessLeftIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "csi.sock")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	left.Close()
+	start(t, csicontroller.New(csicontroller.Options{Name: "disks"}), path)
+	for {
+		connection, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
+		if err == nil {
+			connection.Close()
+			return
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"regexp"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +31,8 @@ type Options struct {
 	Cluster types.UID
 	// Live reads StorageBackends and nodes from the API server.
 	Live client.Reader
+	// VolumesOf returns the PersistentVolumes of a CSI driver with a handle. A cache may answer.
+	VolumesOf func(ctx context.Context, driver, handle string) ([]corev1.PersistentVolume, error)
 	// Backends are the kinds of storage.
 	Backends *backend.Registry
 	// Version is this program's.
@@ -37,7 +40,7 @@ type Options struct {
 }
 
 // Service is the Identity and the Controller service of one StorageBackend. All methods can be called
-// concurrently. Of two calls for one volume or snapshot at the same time, the second is refused as Aborted.
+// concurrently. Of two calls for one volume or snapshot at the same time, it refuses the second as Aborted.
 type Service struct {
 	csispec.UnimplementedControllerServer
 	csispec.UnimplementedIdentityServer

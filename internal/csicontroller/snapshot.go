@@ -2,7 +2,6 @@ package csicontroller
 
 import (
 	"context"
-	"fmt"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -29,9 +28,11 @@ func (s *Service) CreateSnapshot(ctx context.Context, req *csispec.CreateSnapsho
 		ID: backend.SnapshotID(owner), Owner: owner, Namespace: namespace, Volume: volume, Parameters: withoutMetadata(req.GetParameters()),
 	}
 	var made *backend.Snapshot
-	err := s.ofSnapshot(ctx, request.ID, func(b storage, snapshotter backend.Snapshotter) (err error) {
-		made, err = createSnapshot(ctx, b, snapshotter, request)
-		return err
+	err := s.ofSnapshot(ctx, request.ID, func(snapshotter backend.Snapshotter) error {
+		return finish(ctx, func(ctx context.Context) (err error) {
+			made, err = snapshotter.CreateSnapshot(ctx, request)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -43,24 +44,8 @@ func (s *Service) CreateSnapshot(ctx context.Context, req *csispec.CreateSnapsho
 	return &csispec.CreateSnapshotResponse{Snapshot: response}, nil
 }
 
-// createSnapshot makes a snapshot, and marks it as kept, as CreateVolume does.
-func createSnapshot(ctx context.Context, b storage, snapshotter backend.Snapshotter, request backend.SnapshotRequest) (made *backend.Snapshot, err error) {
-	err = finish(ctx, func(ctx context.Context) (err error) {
-		made, err = snapshotter.CreateSnapshot(ctx, request)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = finish(ctx, func(ctx context.Context) error { return backend.RetainSnapshot(ctx, b.Backend, made.Handle) })
-	if err != nil {
-		return nil, fmt.Errorf("recording that snapshot %s is kept: %w", made.Handle, err)
-	}
-	return made, nil
-}
-
 // ofSnapshot makes a call about a snapshot. No second one comes at the same time.
-func (s *Service) ofSnapshot(ctx context.Context, id string, call func(b storage, snapshotter backend.Snapshotter) error) error {
+func (s *Service) ofSnapshot(ctx context.Context, id string, call func(snapshotter backend.Snapshotter) error) error {
 	end, err := s.calls.begin(id)
 	if err != nil {
 		return err
@@ -74,7 +59,7 @@ func (s *Service) ofSnapshot(ctx context.Context, id string, call func(b storage
 	if !can {
 		return unimplemented("the storage can't make snapshots")
 	}
-	return call(b, snapshotter)
+	return call(snapshotter)
 }
 
 // DeleteSnapshot implements csispec.ControllerServer.
@@ -87,7 +72,7 @@ func (s *Service) DeleteSnapshot(ctx context.Context, req *csispec.DeleteSnapsho
 	if may, err := checkRemovable(id, named.IsSnapshot(id)); !may {
 		return response, err
 	}
-	return response, s.ofSnapshot(ctx, id, func(_ storage, snapshotter backend.Snapshotter) error {
+	return response, s.ofSnapshot(ctx, id, func(snapshotter backend.Snapshotter) error {
 		return finish(ctx, func(ctx context.Context) error { return snapshotter.DeleteSnapshot(ctx, id) })
 	})
 }

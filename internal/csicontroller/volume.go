@@ -43,8 +43,24 @@ func (s *Service) DeleteVolume(ctx context.Context, req *csispec.DeleteVolumeReq
 		return response, err
 	}
 	return response, s.ofVolume(ctx, id, func(b storage) error {
+		if err := s.unreferenced(ctx, b, id); err != nil {
+			return err
+		}
 		return finish(ctx, func(ctx context.Context) error { return b.Delete(ctx, id) })
 	})
+}
+
+// unreferenced returns an error where a PersistentVolume refers to a volume: the manager attaches it then, and
+// pods may have it.
+func (s *Service) unreferenced(ctx context.Context, b storage, id string) error {
+	volumes, err := s.VolumesOf(ctx, backend.DriverOf(b.object), id)
+	switch {
+	case err != nil:
+		return backend.Unavailable.Errorf("looking for a PersistentVolume of volume %s: %w", id, err)
+	case len(volumes) > 0:
+		return precondition("PersistentVolume %s refers to volume %s: delete it first", volumes[0].Name, id)
+	}
+	return nil
 }
 
 // ValidateVolumeCapabilities implements csispec.ControllerServer. It compares the capabilities with what the

@@ -13,6 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/message"
 )
@@ -39,12 +40,20 @@ func TestARepeatIsForTheSameVolume(t *testing.T) {
 	}
 }
 
-func TestNoAuditTakesAVolumeForAnOrphan(t *testing.T) {
-	w := serve(t)
-	w.snapshot(t, "s", w.made(t, asking("a", mebibyte)))
-	held, err := w.storage.List(t.Context())
-	if err != nil || len(held) != 2 || !held[0].Retained || !held[1].Retained {
-		t.Errorf("the storage holds %+v: %v", held, err)
+func TestAVolumeBeyondItsLimitIsNotKept(t *testing.T) {
+	w := serveAs(t, func(storage *fake.Backend) backend.Backend { return rounding{storage} })
+	_, err := w.CreateVolume(t.Context(), asking("a", mebibyte))
+	mustBe(t, err, codes.OutOfRange)
+	if w.storage.Len() > 0 {
+		t.Error("the volume stays")
+	}
+	unlimited := asking("a", mebibyte)
+	unlimited.CapacityRange.LimitBytes = 0
+	id := w.made(t, unlimited)
+	_, err = w.CreateVolume(t.Context(), asking("a", mebibyte))
+	mustBe(t, err, codes.AlreadyExists)
+	if !w.storage.Has(id) {
+		t.Error("the volume of another call was removed")
 	}
 }
 
@@ -168,9 +177,31 @@ func TestAVolumeIsAttachedToOneNode(t *testing.T) {
 	_, err := w.ControllerUnpublishVolume(t.Context(), &csispec.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: "node-1"})
 	mustBe(t, err, codes.OK)
 	mustBe(t, publish(id, "node-2", false), codes.OK)
+	w.refer(t, id)
+	_, err = w.ControllerUnpublishVolume(t.Context(), &csispec.ControllerUnpublishVolumeRequest{VolumeId: id})
+	mustBe(t, err, codes.FailedPrecondition)
+	mustBe(t, w.delete(t.Context(), id), codes.FailedPrecondition)
+	if on := w.storage.AttachedTo(id); len(on) != 1 {
+		t.Errorf("it is attached to %v", on)
+	}
+	w.forget(t, id)
 	_, err = w.ControllerUnpublishVolume(t.Context(), &csispec.ControllerUnpublishVolumeRequest{VolumeId: id})
 	mustBe(t, err, codes.OK)
 	if on := w.storage.AttachedTo(id); len(on) > 0 {
+		t.Errorf("it is attached to %v", on)
+	}
+}
+
+func TestReadersOfSeveralNodesShareAVolume(t *testing.T) {
+	w := serve(t)
+	id := w.made(t, asking("a", mebibyte))
+	reader := writer()
+	reader.AccessMode.Mode = csispec.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
+	for _, node := range []string{"node-1", "node-2"} {
+		_, err := w.ControllerPublishVolume(t.Context(), &csispec.ControllerPublishVolumeRequest{VolumeId: id, NodeId: node, VolumeCapability: reader})
+		mustBe(t, err, codes.OK)
+	}
+	if on := w.storage.AttachedTo(id); len(on) != 2 {
 		t.Errorf("it is attached to %v", on)
 	}
 }
@@ -196,6 +227,11 @@ func TestACopyHasASource(t *testing.T) {
 	}
 	_, err = w.CreateVolume(t.Context(), asking("copy", mebibyte))
 	mustBe(t, err, codes.AlreadyExists)
+
+	mustBe(t, w.delete(t.Context(), source), codes.OK)
+	w.made(t, copying("copy", source, "")) // a repeat, after the source is gone
+	_, err = w.CreateVolume(t.Context(), copying("late", source, ""))
+	mustBe(t, err, codes.NotFound)
 }
 
 func TestASnapshotIsMadeOnceRestoredAndDeleted(t *testing.T) {
@@ -207,12 +243,16 @@ func TestASnapshotIsMadeOnceRestoredAndDeleted(t *testing.T) {
 	}
 	_, err := w.CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s", SourceVolumeId: w.made(t, asking("b", mebibyte))})
 	mustBe(t, err, codes.AlreadyExists)
-	w.made(t, copying("restored", "", kept))
+	restored := w.made(t, copying("restored", "", kept))
+	if of := w.storage.Source(restored); of == nil || of.Snapshot != kept {
+		t.Errorf("it is restored from %+v", of)
+	}
 
 	for range 2 {
 		_, err = w.DeleteSnapshot(t.Context(), &csispec.DeleteSnapshotRequest{SnapshotId: kept})
 		mustBe(t, err, codes.OK)
 	}
+	w.made(t, copying("restored", "", kept)) // a repeat, after the snapshot is gone
 	_, err = w.CreateVolume(t.Context(), copying("late", "", kept))
 	mustBe(t, err, codes.NotFound)
 }

@@ -3,6 +3,7 @@ package csicontroller_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -35,6 +37,12 @@ type world struct {
 
 func serve(t *testing.T) *world {
 	t.Helper()
+	return serveAs(t, func(storage *fake.Backend) backend.Backend { return storage })
+}
+
+// serveAs serves the storage behind another backend.
+func serveAs(t *testing.T, as func(*fake.Backend) backend.Backend) *world {
+	t.Helper()
 	scheme, err := program.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -42,8 +50,8 @@ func serve(t *testing.T) *world {
 	w := &world{storage: fake.New()}
 	w.cluster = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(disks(), machine("node-1"), machine("node-2")).Build()
 	service := csicontroller.New(csicontroller.Options{
-		Name: "disks", Cluster: "cluster", Live: w.cluster, Version: "test",
-		Backends: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage}),
+		Name: "disks", Cluster: "cluster", Live: w.cluster, VolumesOf: w.volumesOf, Version: "test",
+		Backends: backend.NewRegistry(kind{as(w.storage)}),
 	})
 	socket := filepath.Join(t.TempDir(), "csi.sock")
 	start(t, service, socket)
@@ -63,6 +71,23 @@ func machine(name string) *corev1.Node {
 	return node
 }
 
+// kind opens one backend.
+type kind struct{ backend.Backend }
+
+func (kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.GCEType }
+
+func (k kind) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { return k.Backend, nil }
+
+// rounding makes volumes of two MiB at least.
+type rounding struct{ *fake.Backend }
+
+func (r rounding) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	if request.Capacity.Value() < 2*mebibyte {
+		request.Capacity = *resource.NewQuantity(2*mebibyte, resource.BinarySI)
+	}
+	return r.Backend.Provision(ctx, request)
+}
+
 // start serves until the test ends.
 func start(t *testing.T, service *csicontroller.Service, socket string) {
 	t.Helper()
@@ -79,6 +104,15 @@ func start(t *testing.T, service *csicontroller.Service, socket string) {
 			t.Error(err)
 		}
 	})
+}
+
+// volumesOf lists the PersistentVolumes with a handle.
+func (w *world) volumesOf(ctx context.Context, driver, handle string) ([]corev1.PersistentVolume, error) {
+	all := &corev1.PersistentVolumeList{}
+	err := w.cluster.List(ctx, all)
+	return slices.DeleteFunc(all.Items, func(pv corev1.PersistentVolume) bool {
+		return pv.Spec.CSI == nil || pv.Spec.CSI.Driver != driver || pv.Spec.CSI.VolumeHandle != handle
+	}), err
 }
 
 func disks() *stowagev1alpha1.StorageBackend {
@@ -139,6 +173,28 @@ func (w *world) snapshot(t *testing.T, name, volume string) string {
 func (w *world) delete(ctx context.Context, id string) error {
 	_, err := w.DeleteVolume(ctx, &csispec.DeleteVolumeRequest{VolumeId: id})
 	return err
+}
+
+// refer makes a PersistentVolume of a volume, and forget removes it.
+func (w *world) refer(t *testing.T, id string) {
+	t.Helper()
+	if err := w.cluster.Create(t.Context(), volumeObject(id)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) forget(t *testing.T, id string) {
+	t.Helper()
+	if err := w.cluster.Delete(t.Context(), volumeObject(id)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func volumeObject(id string) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{}
+	pv.Name = "by-hand"
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.GCEDriver, VolumeHandle: id}
+	return pv
 }
 
 func mustBe(t *testing.T, err error, code codes.Code) {

@@ -77,12 +77,12 @@ func (r *recorder) recordFindings(before, after *stowagev1alpha1.StorageBackend)
 	}
 	if n := ptr.Deref(after.Status.Orphans, 0); isNews(n, before.Status.Orphans, idsOf(last.Orphans), idsOf(after.Status.Audit.Orphans)) {
 		r.events.Eventf(after, nil, corev1.EventTypeWarning, event.OrphansFound, "Audit",
-			"no object records what is held as %s: status.audit names its claim or VolumeSnapshot", named(n, idsOf(after.Status.Audit.Orphans)))
+			"no object records what is held as %s: status.audit names its claim or VolumeSnapshot", someOf(n, idsOf(after.Status.Audit.Orphans)))
 	}
 	if n := ptr.Deref(after.Status.LostVolumes, 0); isNews(n, before.Status.LostVolumes, last.LostVolumes, after.Status.Audit.LostVolumes) {
 		r.events.Eventf(after, nil, corev1.EventTypeWarning, event.VolumesLost, "Audit",
 			"no storage is found of %s: see that its disks or its server are there; if the data is gone for good, restore it, "+
-				"or delete the claims and the volumes", named(n, after.Status.Audit.LostVolumes))
+				"or delete the claims and the volumes", someOf(n, after.Status.Audit.LostVolumes))
 	}
 }
 

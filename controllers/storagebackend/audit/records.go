@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -111,25 +112,31 @@ func (r *records) hasRecord(held backend.Held) bool {
 	}
 }
 
-// orphans returns what is held without a record that no person marked to be kept.
-func (r *records) orphans(held []backend.Held) []backend.Held {
-	return slices.DeleteFunc(slices.Clone(held), func(one backend.Held) bool { return one.Retained || r.hasRecord(one) })
+// isKept reports whether storage may be there without a record: a person marked it to be kept, or a CSI call
+// made it.
+func isKept(held backend.Held) bool {
+	return held.Retained || named.IsVolume(held.ID) || named.IsSnapshot(held.ID)
 }
 
-// retained counts what is held without a record that a person marked to be kept.
+// orphans returns what is held without a record, and isn't kept.
+func (r *records) orphans(held []backend.Held) []backend.Held {
+	return slices.DeleteFunc(slices.Clone(held), func(one backend.Held) bool { return isKept(one) || r.hasRecord(one) })
+}
+
+// retained counts what is held without a record, and kept.
 func (r *records) retained(held []backend.Held) int32 {
 	count := int32(0)
 	for _, one := range held {
-		if one.Retained && !r.hasRecord(one) {
+		if isKept(one) && !r.hasRecord(one) {
 			count++
 		}
 	}
 	return count
 }
 
-// allRetained reports whether a person marked all of it to be kept.
+// allRetained reports whether all of it is kept.
 func allRetained(held []backend.Held) bool {
-	return !slices.ContainsFunc(held, func(one backend.Held) bool { return !one.Retained })
+	return !slices.ContainsFunc(held, func(one backend.Held) bool { return !isKept(one) })
 }
 
 // notHeld returns the PersistentVolumes without storage in the backend.

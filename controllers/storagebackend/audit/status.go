@@ -94,10 +94,10 @@ func statusOf(held backend.Held) backend.Held {
 // claim, or of one that is bound to another volume. A claim that lost its PersistentVolume
 // still needs the storage. A person decides about storage on a node without a record. After a
 // restore of the cluster, that is everything made since the backup. A person decides about snapshots, too: they may
-// be the last copy of a claim that is gone.
+// be the last copy of a claim that is gone. What CSI calls made, such calls remove.
 func removable(held backend.Held, live map[types.UID]string) bool {
 	bound, isLive := live[held.Claim.UID]
-	return held.Node == "" && held.Snapshot == "" && provisioned.IsVolumeIDOf(held.ID, held.Claim.UID) && (!isLive || bound != "" && bound != held.ID)
+	return held.Node == "" && held.Snapshot == "" && !isKept(held) && provisioned.IsVolumeIDOf(held.ID, held.Claim.UID) && (!isLive || bound != "" && bound != held.ID)
 }
 
 // HeldAs returns the backend's description of an orphan.
@@ -117,8 +117,8 @@ func isNews(count int32, before *int32, known, listed []string) bool {
 		slices.ContainsFunc(listed, func(name string) bool { return !slices.Contains(known, name) && len(known) < MaxListed })
 }
 
-// named names a few, and counts the others.
-func named(count int32, names []string) string {
+// someOf names a few, and counts the others.
+func someOf(count int32, names []string) string {
 	text := strings.Join(names[:min(maxNamed, len(names))], ", ")
 	if more := int(count) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

@@ -46,7 +46,7 @@ func TestAFewAreNamedAndTheOthersCounted(t *testing.T) {
 		"a, b, c":            {"a", "b", "c"},
 		"a, b, c and 2 more": {"a", "b", "c", "d", "e"},
 	} {
-		if got := named(int32(len(names)), names); got != want {
+		if got := someOf(int32(len(names)), names); got != want {
 			t.Errorf("%v: %s", names, got)
 		}
 	}

@@ -50,11 +50,14 @@ func open(ctx context.Context, p Plan) (*served, error) {
 	kinds := backend.NewRegistry(nfs.NewKind(cluster.UID, ""), gce.NewKind(cluster.UID, noKeys{}),
 		local.Kind{Client: s.client, Live: s.client, Base: p.Base})
 	s.Service = csicontroller.New(csicontroller.Options{
-		Name: p.Subject.Backend, Driver: p.Subject.Driver, Cluster: cluster.UID, Live: s.client, Backends: kinds, Version: "test",
+		Name: p.Subject.Backend, Driver: p.Subject.Driver, Cluster: cluster.UID, Live: s.client, VolumesOf: noVolumes, Backends: kinds, Version: "test",
 	})
 	s.backend, err = kinds.Open(object)
 	return s, err
 }
+
+// noVolumes: the suites make no PersistentVolumes.
+func noVolumes(context.Context, string, string) ([]corev1.PersistentVolume, error) { return nil, nil }
 
 // held are the ids of the volumes and snapshots that the backend holds, in order.
 func (s *served) held(ctx context.Context) (ids []string, err error) {
