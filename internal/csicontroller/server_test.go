@@ -65,7 +65,7 @@ func TestItIsReadyWhileThereIsAStorageBackend(t *testing.T) {
 }
 
 func TestOnlyItsOwnUserCanCall(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "csi.sock")
+	socket := filepath.Join(folder(t), "csi.sock")
 	service := csicontroller.New(csicontroller.Options{Name: "disks"})
 	start(t, service, socket)
 	for {
@@ -80,8 +80,8 @@ func TestOnlyItsOwnUserCanCall(t *testing.T) {
 }
 
 func TestNothingIsReplacedThatIsUsed(t *testing.T) {
-	folder := t.TempDir()
-	file, used := filepath.Join(folder, "file"), filepath.Join(folder, "used.sock")
+	dir := folder(t)
+	file, used := filepath.Join(dir, "file"), filepath.Join(dir, "used.sock")
 	if err := os.WriteFile(file, []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestNothingIsReplacedThatIsUsed(t *testing.T) {
 }
 
 func TestASocketThatAProcessLeftIsReplaced(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "csi.sock")
+	path := filepath.Join(folder(t), "csi.sock")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package csicontroller_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -53,7 +54,7 @@ func serveAs(t *testing.T, as func(*fake.Backend) backend.Backend) *world {
 		Name: "disks", Cluster: "cluster", Live: w.cluster, VolumesOf: w.volumesOf, Version: "test",
 		Backends: backend.NewRegistry(kind{as(w.storage)}),
 	})
-	socket := filepath.Join(t.TempDir(), "csi.sock")
+	socket := filepath.Join(folder(t), "csi.sock")
 	start(t, service, socket)
 	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithAuthority("localhost"), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
@@ -69,6 +70,21 @@ func machine(name string) *corev1.Node {
 	node := fixture.Node(name)
 	node.Spec.ProviderID = "fake:///" + name
 	return node
+}
+
+// folder is one for a socket.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "csi") //nolint:usetesting // t.TempDir has the test's name in it, and is too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // kind opens one backend.
