@@ -142,8 +142,8 @@ func (s *scenario) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims [
 	}
 }
 
-// checkStorage expects that all storage is some volume's, or that of an operation which a deleted claim
-// records: it is undone once no pod uses the claim.
+// checkStorage expects that all storage is some volume's, or that of an operation which a claim records: one that is
+// deleted, until no pod uses the claim, or one that waits again for a pod, since its pod went before the volume was recorded.
 func (s *scenario) checkStorage(t *rapid.T, claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
 	expected := 0
 	recorded := map[string]bool{}
@@ -159,7 +159,8 @@ func (s *scenario) checkStorage(t *rapid.T, claims []*corev1.PersistentVolumeCla
 	}
 	for _, claim := range claims {
 		name := provisioned.VolumeID(claim)
-		if !claim.DeletionTimestamp.IsZero() && provisioned.HasIntent(claim) && !recorded[name] && s.storage.Has(name) {
+		mayBePending := !claim.DeletionTimestamp.IsZero() || waitsForPod(claim)
+		if mayBePending && provisioned.HasIntent(claim) && !recorded[name] && s.storage.Has(name) {
 			expected, recorded[name] = expected+1, true
 		}
 	}
@@ -171,4 +172,11 @@ func (s *scenario) checkStorage(t *rapid.T, claims []*corev1.PersistentVolumeCla
 	if s.storage.Len() != expected {
 		t.Fatalf("there are %d pieces of storage, and %d that are recorded", s.storage.Len(), expected)
 	}
+}
+
+// waitsForPod reports whether a claim says that it waits for a pod to use it.
+func waitsForPod(claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
+		return condition.Type == stowagev1alpha1.BindableCondition && condition.Reason == "WaitForFirstConsumer"
+	})
 }
