@@ -59,6 +59,37 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
+	DescribeTable("keeps what was made for a pod that went before it was recorded",
+		func(then func(w *world, claim *corev1.PersistentVolumeClaim)) {
+			w := newWorld(reconciler.ClusterScope)
+			claim, pod := Claim(InClass("disks")), Pod("user", "node-1", "data")
+			w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"))
+			w.settle()
+			w.create(pod)
+			w.halfMake(claim)
+			w.delete(pod)
+			w.settle()
+			Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeTrue())
+			Expect(w.condition(claim).Reason).To(Equal("WaitForFirstConsumer"))
+
+			then(w, claim)
+		},
+		Entry("for the next pod", func(w *world, claim *corev1.PersistentVolumeClaim) {
+			w.create(Pod("next", "node-1", "data"))
+			w.settle()
+
+			expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
+			Expect(w.storage.Len()).To(Equal(1))
+		}),
+		Entry("until the claim is deleted", func(w *world, claim *corev1.PersistentVolumeClaim) {
+			w.delete(claim)
+			w.settle()
+
+			Expect(w.gone(claim)).To(BeTrue())
+			Expect(w.storage.Len()).To(BeZero())
+		}),
+	)
+
 	It("goes by the pod whose node is there, and not by one that is on its way out", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -177,6 +178,6 @@ func (s *scenario) checkStorage(t *rapid.T, claims []*corev1.PersistentVolumeCla
 // waitsForPod reports whether a claim says that it waits for a pod to use it.
 func waitsForPod(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
-		return condition.Type == stowagev1alpha1.BindableCondition && condition.Reason == "WaitForFirstConsumer"
+		return condition.Type == stowagev1alpha1.BindableCondition && condition.Reason == bindable.ReasonWaitForFirstConsumer
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -89,15 +88,14 @@ var _ = Describe("What a backend says is attached", func() {
 
 	It("stays where a CSI call attached it, though no object requests it", func() {
 		w, _, node := clouded(reconciler.ClassesScope)
-		id := backend.VolumeID(named.UID("cluster", "cloud", "volume", "of a call"), 1)
-		w.storage.Begin(id, backend.Request{})
-		w.storage.AttachBehind(id, identityOf(node))
+		w.storage.Begin(madeByCall, backend.Request{})
+		w.storage.AttachBehind(madeByCall, identityOf(node))
 		for range 3 {
 			w.settle()
 			w.clock.SetTime(w.clock.Now().Add(time.Minute))
 		}
 
-		Expect(w.storage.AttachedTo(id)).To(HaveLen(1))
+		Expect(w.storage.AttachedTo(madeByCall)).To(HaveLen(1))
 		Expect(w.newEvents()).To(BeEmpty())
 	})
 

@@ -2,7 +2,7 @@
 // Controller services of the Container Storage Interface, on a socket: for tools that speak CSI, and for
 // its conformance tests. No pod needs it, as the manager serves claims itself.
 //
-// It keeps nothing in memory. The id of a volume or snapshot follows from the name in the call, and the
+// It remembers no volume and no snapshot. The id of a volume or snapshot follows from the name in the call, and the
 // owner record at the storage is compared with each repeat. Such an id is no claim's: calls reach only
 // what other calls made, and never a volume or snapshot of the manager.
 package csicontroller
@@ -73,6 +73,20 @@ func (s *Service) open(ctx context.Context) (storage, error) {
 	}
 	opened, err := s.Backends.Open(object)
 	return storage{opened, object}, err
+}
+
+// alone makes a call about a volume or a snapshot, and refuses a second one until it has ended.
+func (s *Service) alone(ctx context.Context, id string, call func(b storage) error) error {
+	end, err := s.calls.begin(id)
+	if err != nil {
+		return err
+	}
+	defer end()
+	b, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	return call(b)
 }
 
 // is reports whether a backend has an ability.

@@ -46,20 +46,13 @@ func (s *Service) CreateSnapshot(ctx context.Context, req *csispec.CreateSnapsho
 
 // ofSnapshot makes a call about a snapshot. No second one comes at the same time.
 func (s *Service) ofSnapshot(ctx context.Context, id string, call func(snapshotter backend.Snapshotter) error) error {
-	end, err := s.calls.begin(id)
-	if err != nil {
-		return err
-	}
-	defer end()
-	b, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
-	snapshotter, can := backend.As[backend.Snapshotter](b.Backend)
-	if !can {
-		return unimplemented("the storage can't make snapshots")
-	}
-	return call(snapshotter)
+	return s.alone(ctx, id, func(b storage) error {
+		snapshotter, can := backend.As[backend.Snapshotter](b.Backend)
+		if !can {
+			return unimplemented("the storage can't make snapshots")
+		}
+		return call(snapshotter)
+	})
 }
 
 // DeleteSnapshot implements csispec.ControllerServer.

@@ -20,16 +20,7 @@ func (s *Service) ofVolume(ctx context.Context, id string, call func(b storage) 
 	case !named.IsVolume(id):
 		return notOurs(id)
 	}
-	end, err := s.calls.begin(id)
-	if err != nil {
-		return err
-	}
-	defer end()
-	b, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
-	return call(b)
+	return s.alone(ctx, id, call)
 }
 
 // DeleteVolume implements csispec.ControllerServer.
