@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,5 +150,55 @@ func TestADeadGuestHasNoDisksAndGetsNone(t *testing.T) {
 	}
 	if err := g.Attach(t.Context(), data); !errors.Is(err, hotplug.ErrNoGuest) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAGuestThatDiesWhileItIsAskedIsGone(t *testing.T) {
+	folder, err := os.MkdirTemp("", "console-") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	guests := hotplug.Guests{Sockets: folder, Folder: hotplug.Folder(t.TempDir())}
+	data := newDevice(t, "node", "data")
+	if err := os.Mkdir(filepath.Join(folder, data.Instance), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	address := &net.UnixAddr{Name: filepath.Join(folder, data.Instance, "mconsole"), Net: "unixgram"}
+	console, err := net.ListenUnixgram("unixgram", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, address)
+	detached := make(chan error)
+	go func() { detached <- guests.Detach(t.Context(), data) }()
+	// The kernel holds the question until there is room for it, or nothing to give it to.
+	select {
+	case err := <-detached:
+		t.Fatalf("before its end it says %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	console.Close()
+	if err := <-detached; err != nil {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// fill sends to a socket until it has no room left.
+func fill(t *testing.T, address *net.UnixAddr) {
+	t.Helper()
+	filler, err := net.DialUnix("unixgram", nil, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { filler.Close() })
+	if err := filler.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = filler.Write([]byte("x"))
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
 	}
 }

@@ -76,17 +76,26 @@ func exchange(ctx context.Context, socket, text string) (string, error) {
 		return "", err
 	}
 	if _, err := connection.Write(packet.Bytes()); err != nil {
-		return "", err
+		return "", orNoGuest(err)
 	}
 	return readReply(ctx, connection, socket)
 }
 
 func dial(own *net.UnixAddr, socket string) (*net.UnixConn, error) {
 	connection, err := net.DialUnix("unixgram", own, &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, ErrNoGuest
+	if err != nil {
+		return nil, orNoGuest(err)
 	}
-	return connection, err
+	return connection, nil
+}
+
+// orNoGuest is ErrNoGuest for an error that the kernel returns when the guest's socket is gone or
+// closed.
+func orNoGuest(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return ErrNoGuest
+	}
+	return err
 }
 
 // readReply puts the parts of a reply together.
