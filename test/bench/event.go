@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,16 @@ const (
 
 type clusterSize struct{ Nodes, Volumes int }
 
-// eventSizes grow in volumes, and then in nodes.
+// eventSizes grow in volumes, and then in nodes. The flag event-volumes adds one more.
 var eventSizes = []clusterSize{{100, 1000}, {100, 10000}, {3000, 10000}}
+
+func (o options) eventSizes() []clusterSize {
+	largest := eventSizes[len(eventSizes)-1]
+	if o.eventVolumes <= largest.Volumes {
+		return eventSizes
+	}
+	return append(slices.Clone(eventSizes), clusterSize{largest.Nodes, o.eventVolumes})
+}
 
 // eventCost is what the manager needs for what happens on one node.
 type eventCost struct {
@@ -53,7 +62,7 @@ func (b *testbed) measureNodeEvents() (err error) {
 	}
 	fmt.Fprintf(b.report.out, "\n"+eventColumns, "NODE EVENT", "NODES", "VOLUMES", "CYCLE ms", "BEAT ms")
 	there := clusterSize{}
-	for _, size := range eventSizes {
+	for _, size := range b.options.eventSizes() {
 		if err := own.growTo(there, size); err != nil {
 			return fmt.Errorf("making a cluster of %d nodes with %d volumes: %w", size.Nodes, size.Volumes, err)
 		}
