@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/index"
 )
 
@@ -169,6 +170,7 @@ var cacheIndexes = sync.OnceValue(func() fieldIndexes {
 	indexes := fieldIndexes{}
 	Expect(index.Add(context.Background(), indexes)).To(Succeed())
 	Expect(indexes.IndexField(context.Background(), &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity)).To(Succeed())
+	Expect(attachintent.AddIndex(context.Background(), indexes)).To(Succeed())
 	Expect(index.AddSnapshots(context.Background(), indexes)).To(Succeed())
 	return indexes
 })

@@ -45,6 +45,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
@@ -97,7 +98,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := index.Add(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := errors.Join(index.Add(ctx, mgr.GetFieldIndexer()), attachintent.AddIndex(ctx, mgr.GetFieldIndexer())); err != nil {
 		return err
 	}
 	if options.Namespace != "" {
@@ -151,7 +152,7 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (rec
 	return reconciler.Dependencies{
 		Client: mgr.GetClient(), Live: live, Reads: liveread.New(live), Storage: backends, Events: event.RecorderOf(mgr),
 		Patience: persistentvolumeclaim.UntilReported, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
-		Waiting: waits, ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
+		Prepared: attachintent.NewPreparations(options.Clock), Waiting: waits, ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
 	}, err
 }
 

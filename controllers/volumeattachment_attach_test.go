@@ -288,13 +288,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 		first := attachmentTo(node.Name, pv)
 		w.create(other, first)
 		second := attachmentTo(other.Name, pv)
-		for second.CreationTimestamp.IsZero() || second.CreationTimestamp.Equal(&first.CreationTimestamp) {
-			if !second.CreationTimestamp.IsZero() {
-				w.delete(second)
-				second = attachmentTo(other.Name, pv)
-			}
-			w.create(second)
-		}
+		createLater(w, second, first)
 		_, _ = w.attachments.Reconcile(GinkgoT().Context(), wake.Request(second))
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 

@@ -34,6 +34,29 @@ func eventuallyDetached(w *world, attachment *storagev1.VolumeAttachment, pv *co
 	Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 }
 
+var _ = Describe("An attach that takes the cloud its time", func() {
+	It("is recorded by its answer, without another call, and without a list of all attachments", func() {
+		w, pv, node := clouded(reconciler.ClusterScope)
+		attachment := attachmentTo(node.Name, pv)
+		w.create(attachment)
+		w.views.attachments.live.Reader = unlistable{w.reads}
+		w.dispatch()
+		release := w.storage.HoldOnly("Attach")
+		w.attachOnce(attachment)
+		w.attachOnce(attachment)
+		release()
+
+		Eventually(func(g Gomega) {
+			w.attachOnce(attachment)
+			w.get(attachment)
+			g.Expect(attachment.Status.Attached).To(BeTrue())
+		}).Should(Succeed())
+
+		expectAttached(w, attachment, pv, node)
+		Expect(w.storage.Calls()).To(HaveExactElements(HavePrefix("Provision"), HavePrefix("Attach")))
+	})
+})
+
 var _ = Describe("A detach that takes the cloud its time", func() {
 	It("ends though a pod came back in between to a node that has just become Ready: its answer comes before a new decision", func() {
 		w, attachment, pv := attached()

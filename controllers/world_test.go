@@ -27,6 +27,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/event"
@@ -64,6 +65,8 @@ type world struct {
 	// cluster. Specs change them.
 	served *opener.Opener
 	views  views
+	// prepared is what the reconcilers of nodes and of attachments share.
+	prepared *attachintent.Preparations
 	// fed are the objects that the index of the claims' reconciler was fed last, after so many
 	// writes.
 	fed      []client.Object
@@ -117,7 +120,7 @@ func (w *world) restart() {
 	}
 	w.served = &opener.Opener{Registry: backend.NewRegistry(
 		fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage}, fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage}, w.driver)}
-	w.views = newViews(w)
+	w.views, w.prepared = newViews(w), attachintent.NewPreparations(w.clock)
 	w.claims = persistentvolumeclaim.New(w.dependencies(w.views.claims))
 	w.volumes = persistentvolume.New(w.dependencies(w.views.volumes), w.claims.Index)
 	w.pods = ephemeral.New(w.dependencies(w.views.pods))
@@ -139,7 +142,7 @@ func (w *world) restart() {
 // dependencies are those of a reconciler that sees the cluster in a view.
 func (w *world) dependencies(of *view) reconciler.Dependencies {
 	return reconciler.Dependencies{
-		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Storage: w.served, Events: event.Logged(w.events, w.log),
+		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Prepared: w.prepared, Storage: w.served, Events: event.Logged(w.events, w.log),
 		Clock: w.clock, Patience: w.patience, Scope: w.scope, Namespace: apiserver.Namespace, ForceDetachAfter: forceDetachAfter,
 	}
 }

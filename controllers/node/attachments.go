@@ -29,6 +29,7 @@ type attachments struct {
 	otherNodes *otherNodes
 	reserved   *memory.Reservations
 	created    memory.CreatedAttachments
+	prepared   *attachintent.Preparations
 }
 
 func (r *attachments) create(ctx context.Context, s *snapshot, plan []attach.Step, again *requeue) error {
@@ -52,8 +53,8 @@ func (r *attachments) create(ctx context.Context, s *snapshot, plan []attach.Ste
 
 // reserve keeps a volume that one node at a time can have from all other nodes. The
 // reservation excludes other workers. The live read of attachments after it excludes nodes
-// that another manager chose. For drivers that Stowage serves the attach itself makes that read, later:
-// see awaitOlder of package volumeattachment.
+// that another manager chose. For drivers that Stowage serves the attach itself excludes them, later:
+// see package order of volumeattachment.
 func (r *attachments) reserve(ctx context.Context, s *snapshot, volume attach.Volume) (bool, error) {
 	if !volume.SingleNode {
 		return true, nil
@@ -92,7 +93,7 @@ func (r *attachments) createOne(ctx context.Context, s *snapshot, volume attach.
 	if err := r.prepare(ctx, s, object); err != nil {
 		return err
 	}
-	err = r.client.Create(ctx, object)
+	err = r.prepared.By(object, func() error { return r.client.Create(ctx, object) })
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		// An earlier manager created it, and the cache has yet to show it.

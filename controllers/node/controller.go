@@ -52,7 +52,7 @@ type Reconciler struct {
 func New(deps reconciler.Dependencies) *Reconciler {
 	reserved, waking := &memory.Reservations{}, &wake.Source{}
 	otherNodes := newOtherNodes(deps, reserved)
-	attachments := &attachments{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), otherNodes: otherNodes, reserved: reserved}
+	attachments := &attachments{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), otherNodes: otherNodes, reserved: reserved, prepared: deps.Prepared}
 	return &Reconciler{
 		client: deps.Client,
 		planner: &planner{

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/waiting"
@@ -23,6 +24,8 @@ type Dependencies struct {
 	Live client.Reader
 	// Reads are the live reads that several reconciles share.
 	Reads liveread.Reads
+	// Prepared are the attachments that this process prepared a moment ago.
+	Prepared *attachintent.Preparations
 	// Storage opens backends.
 	Storage *opener.Opener
 	// Events sends events.

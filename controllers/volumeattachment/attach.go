@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -17,8 +16,10 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/volumeattachment/order"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
@@ -36,6 +37,8 @@ type attacher struct {
 	backends    backends
 	inTreeDisks inTreeDisks
 	report      *reporter
+	order       order.Order
+	prepared    *attachintent.Preparations
 	// clock and missing record when the machine of an attachment was first seen to be gone.
 	clock   clock.PassiveClock
 	missing *wake.Instants
@@ -44,6 +47,7 @@ type attacher struct {
 func newAttacher(deps reconciler.Dependencies, backends backends, report *reporter, missing *wake.Instants) *attacher {
 	return &attacher{
 		client: deps.Client, live: deps.Live, shared: deps.Reads, drivers: drivers.New(deps.Client), backends: backends, report: report, clock: deps.Clock, missing: missing,
+		order: order.New(deps), prepared: deps.Prepared,
 		inTreeDisks: inTreeDisks{client: deps.Client, live: deps.Live, shared: deps.Reads, backends: backends},
 	}
 }
@@ -52,7 +56,7 @@ func newAttacher(deps reconciler.Dependencies, backends backends, report *report
 //
 //	record what is attached, and to which machine, with the finalizer
 //	protect the PersistentVolume
-//	confirm, live, that all of it still holds, and that no other attachment came first
+//	confirm that all of it still holds, and that no other attachment came first
 //	attach
 //	set status.attached
 //
@@ -71,7 +75,7 @@ func (r *attacher) attach(ctx context.Context, attachment *storagev1.VolumeAttac
 	a := &attaching{attachment: attachment}
 	for _, step := range []func(context.Context, *attaching) error{
 		r.getNode, r.ensureSameMachine, r.stopIfAttached, r.getVolume, r.getAttacher,
-		r.getDriverID, r.ensurePrepared, r.ensureVolumeKept, r.inTreeDisks.confirm, r.awaitOlder, r.callAttach,
+		r.getDriverID, r.ensurePrepared, r.ensureVolumeKept, r.inTreeDisks.confirm, r.takeAnswer, r.awaitOlder, r.callAttach,
 	} {
 		switch err := step(ctx, a); {
 		case err != nil && !a.callFailed && backend.KindOf(err) == "":
@@ -222,7 +226,9 @@ func (r *attacher) ensurePrepared(ctx context.Context, a *attaching) error {
 	if !changed {
 		return nil
 	}
-	err := r.client.Patch(ctx, a.attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.prepared.By(a.attachment, func() error {
+		return r.client.Patch(ctx, a.attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
 	if apierrors.IsNotFound(err) {
 		a.done = true
 		return nil
@@ -242,43 +248,38 @@ func (r *attacher) ensureVolumeKept(ctx context.Context, a *attaching) error {
 	return wrap.Error(err, "adding the finalizer of volume %s", a.pv.Name)
 }
 
-// awaitOlder confirms, live, that the attachment still exists and is prepared. If one node at
-// a time can have the volume, no older attachment may be left. All readers agree on which is
-// older, so of two leaders, and of two nodes, one attaches.
-func (r *attacher) awaitOlder(ctx context.Context, a *attaching) error {
-	all, err := r.shared.Attachments.Get(ctx, struct{}{})
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(all.Volume[a.pv.Name], a.isCurrent) {
-		a.done = true
+// takeAnswer ends the pass with the answer to an earlier call, or because it is still to come. What came
+// first doesn't matter any more: the node has the volume, or does not.
+func (r *attacher) takeAnswer(ctx context.Context, a *attaching) error {
+	if a.attachment.Status.Attached {
 		return nil
 	}
-	if err := a.checkGoogle(all); err != nil || volume.AllowsMultiAttach(a.volume.Spec.AccessModes) {
-		return err
+	attached, found, err := backendqueue.EndedAttach(a.attacher, a.request())
+	if !found {
+		return nil
 	}
-	var others []*storagev1.VolumeAttachment
-	for _, name := range volumesLike(ctx, r.client, a.pv.Name) {
-		others = append(others, all.Volume[name]...)
-	}
-	for _, other := range append(others, all.Handle[index.HandleOf(a.volume)[0]]...) {
-		if err := a.checkOlder(other); err != nil {
-			return err
-		}
-	}
-	return nil
+	a.done = true
+	return r.finish(ctx, a, attached, err)
+}
+
+// awaitOlder confirms that the attachment still exists and is prepared, and that no other of the same
+// storage comes first.
+func (r *attacher) awaitOlder(ctx context.Context, a *attaching) error {
+	exists, err := r.order.Confirm(ctx, order.Candidate{Attachment: a.attachment, PersistentVolume: a.pv, Volume: a.volume})
+	a.done = err == nil && !exists
+	return err
 }
 
 func (r *attacher) callAttach(ctx context.Context, a *attaching) error {
 	if a.attachment.Status.Attached {
 		return nil
 	}
-	attached, err := a.attacher.Attach(ctx, backend.AttachRequest{
-		ID:       a.volume.Spec.CSI.VolumeHandle,
-		Volume:   a.pv,
-		Node:     backend.NodeIdentity{Name: a.node.Name, ProviderID: a.node.Spec.ProviderID, DriverID: a.driverID},
-		ReadOnly: volume.IsReadOnly(a.volume),
-	})
+	attached, err := a.attacher.Attach(ctx, a.request())
+	return r.finish(ctx, a, attached, err)
+}
+
+// finish records the answer to the call.
+func (r *attacher) finish(ctx context.Context, a *attaching, attached backend.Attachment, err error) error {
 	if err != nil {
 		a.callFailed = true
 		return err

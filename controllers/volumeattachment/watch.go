@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stowage-dev/stowage/controllers/volumeattachment/order"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -59,7 +60,7 @@ type watches struct {
 func (w watches) othersOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range index.AttachmentVolume(object) {
-		for _, like := range volumesLike(ctx, w.client, name) {
+		for _, like := range order.VolumesLike(ctx, w.client, name) {
 			requests = append(requests, w.unsettled(ctx, client.MatchingFields{index.AttachmentsByVolume: like})...)
 		}
 	}

@@ -38,8 +38,7 @@ func GroupAttachments(all []storagev1.VolumeAttachment) Attachments {
 		if attachment.Spec.Attacher == attachintent.GoogleDriver {
 			grouped.Google = append(grouped.Google, attachment)
 		}
-		if intent, err := attachintent.Of(attachment); err == nil && intent != nil {
-			handle := intent.Handle(attachment.Spec.Attacher)
+		for _, handle := range attachintent.HandlesOf(attachment) {
 			grouped.Handle[handle] = append(grouped.Handle[handle], attachment)
 		}
 	}

@@ -8,13 +8,17 @@ import (
 
 // Attach attaches a volume to a node. Nodes get slots in turn; no other call for the volume runs at the same time.
 func (s *served) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
+	return submit[backend.Attachment](ctx, s, s.byAttacher(callOf(request), func(ctx context.Context, attacher backend.Attacher) (any, error) {
+		return attacher.Attach(ctx, request)
+	}))
+}
+
+func callOf(request backend.AttachRequest) *call {
 	c := attachCall(attach, request.ID, request.Node)
 	if request.ReadOnly {
 		c.parameters.access = "ReadOnly"
 	}
-	return submit[backend.Attachment](ctx, s, s.byAttacher(c, func(ctx context.Context, attacher backend.Attacher) (any, error) {
-		return attacher.Attach(ctx, request)
-	}))
+	return c
 }
 
 // Detach detaches a volume from a node.
@@ -32,15 +36,27 @@ func (s *served) IsAttached(ctx context.Context, id string, node backend.NodeIde
 	}))
 }
 
+// EndedAttach returns the answer to an earlier Attach that no caller has had, and whether there is one:
+// Queued where it is still to come. It begins no call.
+func EndedAttach(attacher backend.Attacher, request backend.AttachRequest) (attached backend.Attachment, found bool, err error) {
+	answer, found, err := collect(attacher, callOf(request))
+	attached, _ = answer.(backend.Attachment)
+	return attached, found, err
+}
+
 // EndedDetach returns the answer to an earlier Detach that no caller has had, and whether there is
 // one: Queued where it is still to come. It begins no call. A caller that decides again without the
 // answer may decide on a state that the detach has changed.
 func EndedDetach(attacher backend.Attacher, id string, node backend.NodeIdentity) (found bool, err error) {
+	_, found, err = collect(attacher, attachCall(detach, id, node))
+	return found, err
+}
+
+func collect(attacher backend.Attacher, c *call) (answer any, found bool, err error) {
 	s, queued := attacher.(*served)
 	if !queued || s.direct {
-		return false, nil
+		return nil, false, nil
 	}
-	c := attachCall(detach, id, node)
 	c.version = s.target.Version
 	return s.queue.collect(s, c.subject, c.key)
 }

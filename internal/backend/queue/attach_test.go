@@ -197,6 +197,41 @@ func TestABackendThatDoesNotAttachHasNoAttacherBehindAQueue(t *testing.T) {
 	}
 }
 
+func TestTheAnswerToAnAttachIsCollectedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, id := newDesk(t, 8), request("1", "a").ID
+		must(t, d.provision(request("1", "a")))
+		attacher, _ := backend.As[backend.Attacher](d.served(node(1).Name))
+		asked := backend.AttachRequest{ID: id, Node: node(1), ReadOnly: true}
+		if _, found, err := queue.EndedAttach(attacher, asked); found || err != nil {
+			t.Errorf("before, there is an answer: %v", err)
+		}
+		release := d.Hold()
+		if err := d.attach(id, node(1)); !errors.Is(err, backend.Queued) {
+			t.Errorf("the attach is answered %v", err)
+		}
+		if _, found, err := queue.EndedAttach(attacher, asked); !found || !errors.Is(err, backend.Queued) {
+			t.Errorf("while it goes on, there is an answer: %t, %v", found, err)
+		}
+		release()
+		synctest.Wait()
+		for name, other := range map[string]backend.AttachRequest{
+			"another machine": {ID: id, Node: backend.NodeIdentity{Name: node(1).Name, ProviderID: "another"}, ReadOnly: true},
+			"writing":         {ID: id, Node: node(1)},
+		} {
+			if _, found, err := queue.EndedAttach(attacher, other); found || err != nil {
+				t.Errorf("about %s, there is an answer: %v", name, err)
+			}
+		}
+		if attached, found, err := queue.EndedAttach(attacher, asked); !found || err != nil || attached.Metadata[backend.DeviceMetadata] == "" {
+			t.Errorf("then, there is %v, %t, %v", attached, found, err)
+		}
+		if _, found, _ := queue.EndedAttach(attacher, asked); found {
+			t.Error("it is returned twice")
+		}
+	})
+}
+
 func TestTheAnswerToADetachIsCollectedBeforeAnyOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, id := newDesk(t, 8), request("1", "a").ID

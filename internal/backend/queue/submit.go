@@ -45,23 +45,23 @@ func (q *Queue) submit(ctx context.Context, s *served, c *call) (answer any, err
 	return open.answer, open.err
 }
 
-// collect returns the error of an ended call that no caller has had, and whether there is or will be
+// collect returns the answer to an ended call that no caller has had, and whether there is or will be
 // one. A running call with another subject counts, too; after its end it doesn't.
-func (q *Queue) collect(s *served, requested subject, about key) (found bool, err error) {
+func (q *Queue) collect(s *served, requested subject, about key) (answer any, found bool, err error) {
 	of := q.enter(s.target)
 	defer q.mu.Unlock()
 	open := of.calls[about]
 	switch {
 	case open == nil || open.operation != requested.operation:
-		return false, nil
+		return nil, false, nil
 	case open.state == running:
 		open.wakes[requested.operation] = s.wake
-		return true, of.unanswered(open)
+		return nil, true, of.unanswered(open)
 	case open.state != ended || open.subject != requested || open.isVoid():
-		return false, nil
+		return nil, false, nil
 	}
 	of.forget(open)
-	return true, open.err
+	return open.answer, true, open.err
 }
 
 // Discard discards in-progress answers about a volume or snapshot from calls that began before now,
