@@ -17,7 +17,7 @@ import (
 
 // clearing is how long removing all that a spec made may take. It proves nothing, and a
 // busy machine takes its time over hundreds of volumes.
-const clearing = 2 * time.Minute
+const clearing = 6 * time.Minute
 
 // removeEverything removes what specs made, while the manager still runs: what
 // holds an object is let go in the order in which a person would.
