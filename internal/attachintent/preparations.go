@@ -15,8 +15,8 @@ import (
 // more, and others may have acted on its attachments: it reads live.
 const Moment = time.Second
 
-// Preparations are the attachments that this process prepared within the last moment. It keeps those
-// of two moments at most, and is safe for concurrent use.
+// Preparations are the attachments that this process prepared within the last moment. Writes drop
+// what is older. It is safe for concurrent use.
 type Preparations struct {
 	clock clock.PassiveClock
 

@@ -133,7 +133,7 @@ func parseOptions() options {
 	pflag.IntVar(&o.csiEach, "csi-each", 1000, "Number of claims of each of them.")
 	pflag.IntVar(&o.attachNodes, "attach-nodes", 50, "Number of nodes for the benchmark attach.")
 	pflag.IntVar(&o.attachVolumes, "attach-volumes", 20, "Number of volumes on each of them.")
-	pflag.IntVar(&o.eventVolumes, "event-volumes", 0, "Number of attached volumes of one more cluster for the benchmark node-event, if it is more than 10,000. 50,000 take another quarter of an hour.")
+	pflag.IntVar(&o.eventVolumes, "event-volumes", 0, "Number of attached volumes of one more cluster for the benchmark node-event, if it is more than 10,000.")
 	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical, of provision at the smallest n, of csi with one driver, of local, attach and node. All else gets one.")
 	pflag.StringVar(&o.manager, "manager", filepath.Join(apiserver.Repository(), "bin", managerName), "The manager to measure.")
 	pflag.StringVar(&o.agent, "agent", filepath.Join(apiserver.Repository(), "bin", agentName), "The node agent to measure, in local and node.")

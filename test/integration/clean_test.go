@@ -17,7 +17,7 @@ import (
 
 // clearing is how long removing all that a spec made may take. It proves nothing, and a
 // busy machine takes its time over hundreds of volumes.
-const clearing = 6 * time.Minute
+const clearing = 2 * time.Minute
 
 // removeEverything removes what specs made, while the manager still runs: what
 // holds an object is let go in the order in which a person would.
@@ -26,7 +26,7 @@ func removeEverything(ctx SpecContext) {
 		&corev1.PodList{}, &storagev1.VolumeAttachmentList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{},
 		&stowagev1alpha1.StorageBackendList{}, &corev1.NodeList{}, &storagev1.StorageClassList{},
 	} {
-		Eventually(func(g Gomega) { removeAll(ctx, g, list) }).WithContext(ctx).WithTimeout(clearing).Should(Succeed())
+		Eventually(func(g Gomega) { removeAll(ctx, g, list) }).WithContext(ctx).WithTimeout(3 * clearing).Should(Succeed())
 	}
 }
 
