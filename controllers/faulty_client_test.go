@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strconv"
 	"sync"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/slim"
 )
 
 var errInjected = errors.New("injected fault")
@@ -35,8 +37,8 @@ const (
 	overtaken  fault = "overtaken"
 )
 
-// faultyClient reads and writes the API server itself, answers the cache's field
-// indexes from what it reads, counts writes, and fails those in faults. It writes with the
+// faultyClient reads and writes the API server itself, keeps as much of what it reads as the
+// manager's cache does, answers its field indexes from that, counts writes, and fails those in faults. It writes with the
 // rights of a manager.
 type faultyClient struct {
 	client.WithWatch
@@ -57,7 +59,16 @@ func newFaultyClient(direct, manager client.WithWatch) *faultyClient {
 	}
 	c := &faultyClient{direct: direct, reads: interceptor.NewClient(manager, interceptor.Funcs{List: list})}
 	c.WithWatch = interceptor.NewClient(direct, interceptor.Funcs{
-		List: list,
+		Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			err := to.Get(ctx, key, object, options...)
+			slimmed(object)
+			return err
+		},
+		List: func(ctx context.Context, to client.WithWatch, objects client.ObjectList, options ...client.ListOption) error {
+			err := list(ctx, to, objects, options...)
+			slimmed(objects)
+			return err
+		},
 		Create: func(ctx context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			return c.write(ctx, object, func() error { return manager.Create(ctx, object, options...) })
 		},
@@ -72,6 +83,21 @@ func newFaultyClient(direct, manager client.WithWatch) *faultyClient {
 		},
 	})
 	return c
+}
+
+// slimmed makes what the API server returned what the manager's cache keeps of it.
+func slimmed(got runtime.Object) {
+	each := func(object runtime.Object) error {
+		_, err := slim.Object(object)
+		return err
+	}
+	if meta.IsListType(got) {
+		Expect(meta.EachListItem(got, each)).To(Succeed())
+	} else {
+		Expect(each(got)).To(Succeed())
+	}
+	// The cache gives a copy: what is shared stays as it is.
+	reflect.ValueOf(got).Elem().Set(reflect.ValueOf(got.DeepCopyObject()).Elem())
 }
 
 func (c *faultyClient) write(ctx context.Context, object client.Object, do func() error) error {
