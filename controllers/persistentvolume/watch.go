@@ -28,11 +28,11 @@ var newTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 // volumesOfClaim wakes the volumes tied to a claim, the one that it is bound to and any that
 // it left. A volume that was untied from a claim may wait for its deletion.
 func (r *Reconciler) volumesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
-	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByClaim: client.ObjectKeyFromObject(object).String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+	volumes, err := index.VolumesFor(ctx, r.client, client.ObjectKeyFromObject(object), wake.Unhurried)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
 	}
-	requests := wake.Requests(volumes.Items)
+	requests := wake.Requests(volumes)
 	if claim := object.(*corev1.PersistentVolumeClaim); !claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName != "" {
 		requests = append(requests, wake.RequestNamed(claim.Spec.VolumeName))
 	}

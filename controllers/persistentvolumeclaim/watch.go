@@ -103,11 +103,11 @@ func (r *Reconciler) VolumeEvents() handler.EventHandler {
 // enqueueNaming wakes the claims that name a volume, whether they are bound to it or wait for
 // it.
 func (r *Reconciler) enqueueNaming(ctx context.Context, volume string, queue wake.Queue) {
-	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.client.List(ctx, claims, client.MatchingFields{index.ClaimsByVolume: volume}, wake.Unhurried); err != nil {
+	claims, err := index.ClaimsNaming(ctx, r.client, volume, wake.Unhurried)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing claims", "volume", volume)
 	}
-	for _, request := range wake.Requests(claims.Items) {
+	for _, request := range wake.Requests(claims) {
 		queue.Add(request)
 	}
 }

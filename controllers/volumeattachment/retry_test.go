@@ -1,6 +1,7 @@
 package volumeattachment
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/program"
 )
 
 func TestARefusedAttachIsRetriedSoonAndThenEverMoreSlowly(t *testing.T) {
@@ -63,8 +65,15 @@ func TestARefusedAttachIsRetriedSoonOnceAnotherAttachmentOfItsVolumeIsGone(t *te
 	waits.Spec.Attacher, waits.Spec.Source.PersistentVolumeName = stowagev1alpha1.GCEDriver, &volume.Name
 	gone := waits.DeepCopy()
 	gone.Name = "gone"
-	api := fake.NewClientBuilder().WithObjects(volume, waits).WithIndex(waits, index.AttachmentsByVolume, index.AttachmentVolume).
-		WithIndex(volume, index.VolumesByHandle, func(object client.Object) []string { return index.HandleOf(object.(*corev1.PersistentVolume)) }).Build()
+	scheme, err := program.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := indexed{fake.NewClientBuilder().WithScheme(scheme).WithObjects(volume, waits)}
+	if err := index.Add(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	api := cluster.Build()
 	r := &reporter{}
 	began := time.Now()
 	r.refused.Note("waits", began)
@@ -72,4 +81,12 @@ func TestARefusedAttachIsRetriedSoonOnceAnotherAttachmentOfItsVolumeIsGone(t *te
 	if requests := w.othersOfVolume(t.Context(), gone); len(requests) != 1 || !r.refused.Last("waits").IsZero() {
 		t.Errorf("it wakes %v, which wait since %s", requests, r.refused.Last("waits"))
 	}
+}
+
+// indexed is a cluster in memory with the field indexes of the manager's cache.
+type indexed struct{ *fake.ClientBuilder }
+
+func (c indexed) IndexField(_ context.Context, object client.Object, field string, values client.IndexerFunc) error {
+	c.WithIndex(object, field, values)
+	return nil
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/snapshots"
 )
 
-// Names of the field indexes of the cache.
+// Names of the field indexes of the cache. Those of VolumesOf, VolumesFor and ClaimsNaming are buckets, for
+// these functions alone.
 const (
 	PodsByClaim         = "stowage.claim"
 	ClaimsByVolume      = "stowage.volume"
@@ -54,13 +55,13 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&corev1.Pod{}, PodsByClaim, of(ClaimsOf)},
 		{&corev1.PersistentVolumeClaim{}, ClaimsByClass, of(PendingClass)},
-		{&corev1.PersistentVolumeClaim{}, ClaimsByVolume, of(VolumeOf)},
+		{&corev1.PersistentVolumeClaim{}, ClaimsByVolume, bucketed(VolumeOf)},
 		{&corev1.PersistentVolumeClaim{}, ClaimsBySource, of(SourceOf)},
 		{&corev1.PersistentVolumeClaim{}, ClaimsByPod, of(PodOf)},
 		{&corev1.PersistentVolumeClaim{}, ClaimsByAttributes, AttributesOf},
 		{&corev1.PersistentVolume{}, VolumesByAttributes, AttributesOf},
-		{&corev1.PersistentVolume{}, VolumesByHandle, of(HandleOf)},
-		{&corev1.PersistentVolume{}, VolumesByClaim, of(ClaimRefOf)},
+		{&corev1.PersistentVolume{}, VolumesByHandle, bucketed(HandleOf)},
+		{&corev1.PersistentVolume{}, VolumesByClaim, bucketed(ClaimRefOf)},
 		{&corev1.PersistentVolume{}, VolumesByBackend, of(BackendOf)},
 		{&corev1.Pod{}, PodsByNode, NodeOfIndexedPod},
 		{&corev1.Pod{}, PodsByVolume, InlineVolumesOf},

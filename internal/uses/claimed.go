@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -46,12 +47,22 @@ func MayBeBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume
 
 // UsedByClaim reports whether a claim is bound to a volume that lost its claimRef. A claim
 // that only requests the volume does not count.
-func UsedByClaim(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume, options ...client.ListOption) (bool, error) {
+func UsedByClaim(ctx context.Context, live client.Reader, pv *corev1.PersistentVolume) (bool, error) {
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := reader.List(ctx, claims, options...); err != nil {
+	if err := live.List(ctx, claims); err != nil {
 		return false, fmt.Errorf("listing the claims of volume %s: %w", pv.Name, err)
 	}
-	return slices.ContainsFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
+	return areBoundTo(claims.Items, pv), nil
+}
+
+// UsedByCachedClaim does the same from the cache.
+func UsedByCachedClaim(ctx context.Context, cache client.Reader, pv *corev1.PersistentVolume) (bool, error) {
+	claims, err := index.ClaimsNaming(ctx, cache, pv.Name)
+	return areBoundTo(claims, pv), err
+}
+
+func areBoundTo(claims []corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
+	return slices.ContainsFunc(claims, func(claim corev1.PersistentVolumeClaim) bool {
 		return claim.Spec.VolumeName == pv.Name && binder.Completed(&claim)
-	}), nil
+	})
 }

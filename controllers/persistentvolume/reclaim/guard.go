@@ -2,13 +2,11 @@ package reclaim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -93,11 +91,11 @@ func (r *Reclaimer) unusedLive(ctx context.Context, pv *corev1.PersistentVolume)
 // alone returns an error if another PersistentVolume refers to the same storage: it would lose
 // its data.
 func (r *Reclaimer) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
-	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: index.HandleOf(pv)[0]}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the volumes of handle %s: %w", pv.Spec.CSI.VolumeHandle, err)
+	volumes, err := index.VolumesOf(ctx, r.client, index.HandleOf(pv)[0])
+	if err != nil {
+		return err
 	}
-	return standsAlone(pv, liveread.GroupByHandle(volumes.Items))
+	return standsAlone(pv, liveread.GroupByHandle(volumes))
 }
 
 // aloneLive does the same from a live read: the cache may not show a new PersistentVolume,

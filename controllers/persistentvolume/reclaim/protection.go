@@ -14,7 +14,6 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
-	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -43,7 +42,7 @@ func (r *Reclaimer) RemoveProtection(ctx context.Context, pv *corev1.PersistentV
 		return false, ctrl.Result{}, err
 	}
 	if !uses.WasClaimed(pv) {
-		used, err := uses.UsedByClaim(ctx, r.client, pv, client.MatchingFields{index.ClaimsByVolume: pv.Name})
+		used, err := uses.UsedByCachedClaim(ctx, r.client, pv)
 		if used || err != nil {
 			return true, ctrl.Result{}, err
 		}

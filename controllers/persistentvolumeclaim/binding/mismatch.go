@@ -29,12 +29,13 @@ func (r *Binder) ReportMismatches(ctx context.Context, scope *step.Scope) (*step
 // ReportUnfit records events about volumes that are tied to the claim, once, and about those
 // that are reserved by name, if ofReserved.
 func (r *Binder) ReportUnfit(ctx context.Context, scope *step.Scope, ofReserved bool) error {
-	claim, reserved := scope.Claim, &corev1.PersistentVolumeList{}
+	claim := scope.Claim
 	key := client.ObjectKeyFromObject(claim)
-	if err := r.client.List(ctx, reserved, client.MatchingFields{index.VolumesByClaim: key.String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the volumes that are reserved for claim %s: %w", key, err)
+	reserved, err := index.VolumesFor(ctx, r.client, key, wake.Unhurried)
+	if err != nil {
+		return err
 	}
-	unfit := slices.DeleteFunc(reserved.Items, func(pv corev1.PersistentVolume) bool {
+	unfit := slices.DeleteFunc(reserved, func(pv corev1.PersistentVolume) bool {
 		return !binder.ReservedFor(&pv, claim) || binder.Fit(&pv, scope.Request) == binder.Fits
 	})
 	tied := ""
