@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,6 +49,7 @@ func run(options options) error {
 	log := options.Logger()
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
+	limitMemory(memlimit.FromCgroup, log)
 
 	mgr, err := newManager(options)
 	if err != nil {
