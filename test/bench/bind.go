@@ -16,7 +16,7 @@ import (
 
 const (
 	canary        = "canary"
-	canaryTimeout = time.Minute
+	canaryTimeout = 5 * time.Minute
 )
 
 // measureBind sends programs through the workloads. On the workload identical the

@@ -69,6 +69,11 @@ func (b *testbed) bindFew(w workload, s span, samples, beside int) (got latency,
 	if _, err := b.awaitQuiet(); err != nil {
 		return latency{}, err
 	}
+	return b.samples(w, s, samples, running)
+}
+
+// samples has a running program bind a few claims several times.
+func (b *testbed) samples(w workload, s span, samples int, running processes) (latency, error) {
 	var times []time.Duration
 	for range samples {
 		taken, err := b.sample(w, s, running)

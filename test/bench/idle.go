@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	idlePairs = 5000
+	idlePairs = 20000
 	// eagerCollection makes the Go runtime collect garbage all the time, so that
 	// what the last collection left is what is alive now.
 	eagerCollection   = "GOGC=1"

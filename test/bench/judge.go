@@ -16,9 +16,14 @@ const (
 
 	maxCPUGrowth     = 1.2
 	maxCrowdSlowdown = 2.0
-	maxBytesPerPair  = 8 << 10
-	growthFrom       = 1000
-	growthTo         = 10 * growthFrom
+	maxBytesPerPair  = 3 << 10
+	// maxReady is in seconds after a bare client has the same lists, and maxScaleMiB of RAM.
+	maxReady    = 30
+	maxScaleMiB = 600
+	// maxTakeover is in seconds. A lease lasts 15.
+	maxTakeover = 20
+	growthFrom  = 1000
+	growthTo    = 10 * growthFrom
 
 	// Parts of the bare client's speed.
 	provisionGoal = 0.80
@@ -61,6 +66,10 @@ func (r *report) judge() {
 	if r.Idle != nil {
 		r.atMost("live heap per idle pair", r.Idle.BytesPerPair, maxBytesPerPair, "bytes")
 	}
+	r.judgeScale()
+	if r.Takeover != nil {
+		r.atMost("leader killed: claims after that, bound after, p99", float64(r.Takeover.After.P99)/1000, maxTakeover, "s")
+	}
 	r.judgeProvision()
 	r.judgeCSI()
 	for _, c := range r.comparisons("local") {
@@ -98,6 +107,16 @@ func (r *report) judgeBind() {
 		}
 	}
 	r.cpuGrowth("CPU per bind", small, large)
+}
+
+func (r *report) judgeScale() {
+	for _, got := range r.Scales {
+		name := fmt.Sprintf("scale, %d pairs: ", got.Pairs)
+		r.atMost(name+"ready, after the lists", float64(got.Ready-got.Lists), maxReady, "s")
+		r.atMost(name+"RAM at most", got.PeakMiB, maxScaleMiB, "MiB")
+		r.atMost(name+"claim waits, its volume appears: max", float64(got.Late.Max), maxLateVolume, "ms")
+		r.atMost(name+"a claim with a volume: max", float64(got.Bind.Max), maxLateVolume, "ms")
+	}
 }
 
 func (r *report) judgeProvision() {

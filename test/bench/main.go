@@ -39,6 +39,8 @@ var benchmarks = []benchmark{
 	{"late-volume", (*testbed).measureLateVolume},
 	{"crowd", (*testbed).measureCrowd},
 	{"idle", (*testbed).measureIdle},
+	{"scale", (*testbed).measureScale},
+	{"takeover", (*testbed).measureTakeover},
 	{"provision", (*testbed).measureProvision},
 	{"csi", (*testbed).measureCSI},
 	{"local", (*testbed).measureLocal},
@@ -59,6 +61,7 @@ func named[T fmt.Stringer](all []T, kind, name string) (one T, err error) {
 // parts are the programs that this one can be, besides the benchmark.
 var parts = map[string]func(ctx context.Context, kubeconfig string, arguments []string) error{
 	"bare-bind":      ofClaims(bareBind),
+	"bare-lists":     runBareLists,
 	"bare-provision": ofClaims(bareProvision),
 	"bare-local":     runBareLocal,
 	"bare-attach":    runBareAttach,
@@ -71,6 +74,10 @@ type options struct {
 	benchmarks []string
 	workloads  []string
 	sizes      []int
+	// scales are numbers of pairs that are bound before the program starts.
+	scales []int
+	// takeover is how many claims wait when the leader is killed.
+	takeover   int
 	provisions []int
 	locals     int
 	// csiClaims are those of one driver that the manager and the sidecars take turns with. Then
@@ -126,6 +133,8 @@ func parseOptions() options {
 	pflag.StringSliceVar(&o.benchmarks, "benchmarks", each(benchmarks, benchmark.String), "What to measure.")
 	pflag.StringSliceVar(&o.workloads, "workloads", each(workloads, workload.String), "Workloads of the benchmark bind.")
 	pflag.IntSliceVar(&o.sizes, "n", []int{500, 2000}, "Numbers of pairs of a volume and a claim, for the benchmark bind.")
+	pflag.IntSliceVar(&o.scales, "scale-n", []int{10000}, "Numbers of bound pairs that the program starts beside, for the benchmark scale. 100,000 take about ten minutes to create.")
+	pflag.IntVar(&o.takeover, "takeover-n", 10000, "Number of waiting claims when the leader is killed, for the benchmark takeover.")
 	pflag.IntSliceVar(&o.provisions, "provision-n", []int{500, 5000}, "Numbers of claims for the benchmark provision.")
 	pflag.IntVar(&o.locals, "local-n", 500, "Number of claims for the benchmark local; each needs 16Mi of the disk that temporary files lie on.")
 	pflag.IntVar(&o.csiClaims, "csi-n", 500, "Number of claims of one CSI driver, for the benchmark csi.")

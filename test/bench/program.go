@@ -102,8 +102,8 @@ func (p processes) alive() error {
 type usage struct {
 	cpu  time.Duration
 	each map[string]milliseconds
-	// peak is the most memory that they had in RAM, in bytes.
-	peak uint64
+	// resident is the memory that they have in RAM, and peak the most that they had, in bytes.
+	resident, peak uint64
 }
 
 func (p processes) usage() (used usage, err error) {
@@ -124,6 +124,7 @@ func (p processes) usage() (used usage, err error) {
 		cpu := time.Duration(stat.CPUTime() * float64(time.Second))
 		used.cpu += cpu
 		used.each[one.Name] += inMilliseconds(cpu)
+		used.resident += status.VmRSS
 		used.peak += status.VmHWM
 	}
 	return used, nil

@@ -24,11 +24,13 @@ type report struct {
 	// was doing.
 	Load       string
 	Results    []result
-	LateVolume *latency     `json:",omitempty"`
-	Crowd      *crowdResult `json:",omitempty"`
-	Idle       *idleResult  `json:",omitempty"`
-	Events     []eventCost  `json:",omitempty"`
-	NodeIdle   *nodeIdle    `json:",omitempty"`
+	LateVolume *latency        `json:",omitempty"`
+	Crowd      *crowdResult    `json:",omitempty"`
+	Idle       *idleResult     `json:",omitempty"`
+	Takeover   *takeoverResult `json:",omitempty"`
+	Scales     []scaleResult   `json:",omitempty"`
+	Events     []eventCost     `json:",omitempty"`
+	NodeIdle   *nodeIdle       `json:",omitempty"`
 	Targets    []target
 
 	out   io.Writer
