@@ -114,6 +114,17 @@ var _ = Describe("Of what happens to claims", func() {
 		Expect(w.claims.ClaimOfNodeVolume(ctx, made)).To(HaveLen(1))
 	})
 
+	It("a volume that is there at the start wakes the claim that names it, though the claim was seen before", func(ctx SpecContext) {
+		w.claims.ClaimEvents().Create(ctx, event.CreateEvent{Object: Claim(AskingFor("v")), IsInInitialList: true}, waiting)
+		claim, _ := waiting.Get()
+		waiting.Done(claim)
+
+		w.claims.VolumeEvents().Create(ctx, event.CreateEvent{Object: Volume("another"), IsInInitialList: true}, waiting)
+		Expect(waiting.Len()).To(BeZero())
+		w.claims.VolumeEvents().Create(ctx, event.CreateEvent{Object: Volume("v"), IsInInitialList: true}, waiting)
+		Expect(waiting.Len()).To(Equal(1))
+	})
+
 	It("a claim that begins to wait while others are about to look again looks again too", func(ctx SpecContext) {
 		w.claims.Index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimNamed("early"), ClaimUID("1"), Asking("9Gi"))})
 		w.claims.VolumeEvents().Create(ctx, event.CreateEvent{Object: Volume("v")}, waiting)

@@ -151,7 +151,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("pod").
 		For(&corev1.Pod{}, builder.WithPredicates(comeAndGo)).
 		Owns(&corev1.PersistentVolumeClaim{}).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.podsOfClaim), builder.WithPredicates(comeAndGo)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.podsOfClaim), builder.WithPredicates(comeAndGo, wake.NotAtStart)).
 		Complete(effect.Reported[ctrl.Request](r))
 }
 

@@ -74,21 +74,29 @@ func (r *Reconciler) UpdatePreBound(claim *corev1.PersistentVolumeClaim, gone bo
 // wakes the claims that the volume concerns by name. In this order they find the volume in the
 // index.
 func (r *Reconciler) VolumeEvents() handler.EventHandler {
-	put := func(ctx context.Context, object client.Object, queue wake.Queue) {
+	put := func(object client.Object, queue wake.Queue, enqueueNaming func(volume string)) {
 		pv := object.(*corev1.PersistentVolume)
 		r.Index.Put(pv)
 		if r.scope == reconciler.ClusterScope {
 			enqueueReferredClaim(pv, queue)
-			r.enqueueNaming(ctx, pv.Name, queue)
+			enqueueNaming(pv.Name)
 			r.enqueueForRefresh(pv, queue)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) { put(ctx, e.Object, queue) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) {
+			put(e.Object, queue, func(volume string) {
+				if e.IsInInitialList {
+					enqueueIndexed(r.Index, volume, queue)
+				} else {
+					r.enqueueNaming(ctx, volume, queue)
+				}
+			})
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue wake.Queue) {
 			// The claim that the volume was tied to may have to tie it again.
 			enqueueReferredClaim(e.ObjectOld.(*corev1.PersistentVolume), queue)
-			put(ctx, e.ObjectNew, queue)
+			put(e.ObjectNew, queue, func(volume string) { r.enqueueNaming(ctx, volume, queue) })
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue wake.Queue) {
 			pv := e.Object.(*corev1.PersistentVolume)
@@ -109,6 +117,15 @@ func (r *Reconciler) enqueueNaming(ctx context.Context, volume string, queue wak
 	}
 	for _, request := range wake.Requests(claims) {
 		queue.Add(request)
+	}
+}
+
+// enqueueIndexed does the same for a volume that is there when the watch begins, as all claims are. A claim that the
+// index doesn't have yet is reconciled later, and finds the volume. A look into the cache for each volume would take
+// most of a start.
+func enqueueIndexed(indexed *binder.Index, volume string, queue wake.Queue) {
+	for _, claim := range indexed.PreBoundTo(volume) {
+		queue.Add(reconcile.Request{NamespacedName: claim})
 	}
 }
 

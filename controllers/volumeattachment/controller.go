@@ -94,7 +94,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("volumeattachment").
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(ExceptOwnErrors)).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(watches.othersOfVolume), builder.WithPredicates(wake.OnlyDeletions)).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(watches.attachmentsOfVolume), builder.WithPredicates(onlyNewStates)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(watches.attachmentsOfVolume), builder.WithPredicates(onlyNewStates, wake.NotAtStart)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watches.attachmentsOfNode), builder.WithPredicates(attachintent.OnlyNewUse)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(watches.attachmentsOfBackend), wake.OnlyNewSpecs()).
 		WatchesRawSource(source.Func(r.waking.Start)).

@@ -127,3 +127,14 @@ func (x *Index) Pending(class string) []types.NamespacedName {
 	}
 	return claims
 }
+
+// PreBoundTo returns the claims that name a volume, as AddPreBound recorded them.
+func (x *Index) PreBoundTo(volume string) []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var claims []types.NamespacedName
+	for _, claim := range x.preBoundClaims[volume] {
+		claims = append(claims, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+	}
+	return claims
+}
