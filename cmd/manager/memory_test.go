@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"math"
+	"os"
 	"runtime/debug"
 	"testing"
 
@@ -27,6 +28,10 @@ func TestTheManagerKeepsBelowTheLimitOfItsContainer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := debug.SetMemoryLimit(math.MaxInt64)
 			t.Cleanup(func() { debug.SetMemoryLimit(before) })
+			for _, name := range []string{"GOMEMLIMIT", "AUTOMEMLIMIT"} {
+				t.Setenv(name, "") // which restores it
+				os.Unsetenv(name)
+			}
 			if test.goes != "" {
 				t.Setenv("GOMEMLIMIT", test.goes) // Go's runtime read it as the process began
 			}

@@ -16,11 +16,11 @@ import (
 )
 
 // newTies passes claims that are created or deleted, and those that name another volume or
-// complete their binding. A volume reads nothing else of a claim. A resync, in which nothing
-// differs, passes too.
+// complete their binding. A volume reads nothing else of a claim. In a resync, volumes are
+// reconciled without their claims.
 var newTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
-	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID ||
+	return before.UID != after.UID ||
 		before.Spec.VolumeName != after.Spec.VolumeName || binder.Completed(before) != binder.Completed(after) ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }}

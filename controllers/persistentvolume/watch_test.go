@@ -22,7 +22,7 @@ func TestAChangeOfAClaimWakesItsVolumes(t *testing.T) {
 		}, true},
 		"when it is being deleted":        {func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = new(metav1.Now()) }, true},
 		"when it was recreated":           {ClaimUID("2"), true},
-		"in a resync":                     {func(claim *corev1.PersistentVolumeClaim) { claim.ResourceVersion = "1" }, true},
+		"but not in a resync":             {func(claim *corev1.PersistentVolumeClaim) { claim.ResourceVersion = "1" }, false},
 		"but not when its status changes": {func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimBound }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,29 +74,28 @@ func (r *Reconciler) UpdatePreBound(claim *corev1.PersistentVolumeClaim, gone bo
 // wakes the claims that the volume concerns by name. In this order they find the volume in the
 // index.
 func (r *Reconciler) VolumeEvents() handler.EventHandler {
-	put := func(object client.Object, queue wake.Queue, enqueueNaming func(volume string)) {
+	put := func(ctx context.Context, object client.Object, isNew bool, queue wake.Queue) {
 		pv := object.(*corev1.PersistentVolume)
 		r.Index.Put(pv)
-		if r.scope == reconciler.ClusterScope {
-			enqueueReferredClaim(pv, queue)
-			enqueueNaming(pv.Name)
-			r.enqueueForRefresh(pv, queue)
+		if r.scope != reconciler.ClusterScope {
+			return
 		}
+		enqueueReferredClaim(pv, queue)
+		if isNew {
+			r.enqueueNaming(ctx, pv.Name, queue)
+		} else {
+			enqueueIndexed(r.Index, pv.Name, queue)
+		}
+		r.enqueueForRefresh(pv, queue)
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) {
-			put(e.Object, queue, func(volume string) {
-				if e.IsInInitialList {
-					enqueueIndexed(r.Index, volume, queue)
-				} else {
-					r.enqueueNaming(ctx, volume, queue)
-				}
-			})
+			put(ctx, e.Object, !e.IsInInitialList, queue)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue wake.Queue) {
 			// The claim that the volume was tied to may have to tie it again.
 			enqueueReferredClaim(e.ObjectOld.(*corev1.PersistentVolume), queue)
-			put(e.ObjectNew, queue, func(volume string) { r.enqueueNaming(ctx, volume, queue) })
+			put(ctx, e.ObjectNew, e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion(), queue)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue wake.Queue) {
 			pv := e.Object.(*corev1.PersistentVolume)
@@ -120,9 +119,9 @@ func (r *Reconciler) enqueueNaming(ctx context.Context, volume string, queue wak
 	}
 }
 
-// enqueueIndexed does the same for a volume that is there when the watch begins, as all claims are. A claim that the
-// index doesn't have yet is reconciled later, and finds the volume. A look into the cache for each volume would take
-// most of a start.
+// enqueueIndexed does the same as the watch begins, and in a resync: all claims are reconciled then. A claim that the
+// index doesn't have yet comes later, and finds the volume. A look into the cache for each volume would take most of a
+// start.
 func enqueueIndexed(indexed *binder.Index, volume string, queue wake.Queue) {
 	for _, claim := range indexed.PreBoundTo(volume) {
 		queue.Add(reconcile.Request{NamespacedName: claim})

@@ -24,14 +24,9 @@ func slimPod(pod *corev1.Pod) {
 
 // volumesToAttach are those with a claim, and inline ones that may be attached to a node.
 func volumesToAttach(volumes []corev1.Volume) []corev1.Volume {
-	var kept []corev1.Volume
-	for i := range volumes {
-		volume := &volumes[i]
-		if volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil || attach.IsInline(volume) {
-			kept = append(kept, *volume)
-		}
-	}
-	return slices.Clip(kept)
+	return slices.Concat(slices.DeleteFunc(volumes, func(volume corev1.Volume) bool {
+		return volume.PersistentVolumeClaim == nil && volume.Ephemeral == nil && !attach.IsInline(&volume)
+	}))
 }
 
 // startConditions is the one condition that shows that the volumes of a pod were mounted.
@@ -82,6 +77,9 @@ func slimState(state corev1.ContainerState) (slimmed corev1.ContainerState) {
 }
 
 func contentOfContainers(statuses []corev1.ContainerStatus) string {
+	if len(statuses) > maxEntries {
+		return ""
+	}
 	content := make([]byte, 0, 2*len(statuses))
 	for i := range statuses {
 		content = append(content, contentOfState(statuses[i].State), contentOfState(statuses[i].LastTerminationState))

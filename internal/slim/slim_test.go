@@ -103,6 +103,23 @@ func TestALongTextIsNotKept(t *testing.T) {
 	}
 }
 
+// The text of a value may be short, and its memory not.
+func TestAValueOfManyEntriesIsNotKept(t *testing.T) {
+	many := map[string]string{}
+	pod := &corev1.Pod{}
+	for i := range maxEntries + 1 {
+		many[string(rune('a'+i))] = ""
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: string(rune('a' + i))})
+	}
+	slimmed(t, pod)
+	if len(pod.Status.ContainerStatuses) != maxEntries+1 {
+		t.Errorf("it has %d containers", len(pod.Status.ContainerStatuses))
+	}
+	if contentOfContainers(pod.Status.ContainerStatuses) != "" || contentOfMap(many) != "" {
+		t.Error("it is kept")
+	}
+}
+
 func TestATableForgetsWhatItWasAskedForFirst(t *testing.T) {
 	table := newTable(itself)
 	for i := range 2 * tableSize {
@@ -113,7 +130,7 @@ func TestATableForgetsWhatItWasAskedForFirst(t *testing.T) {
 	}
 }
 
-// The informer may call a transform again for an object that others read.
+// A watch that lists calls the transform twice for each object.
 func TestASecondTimeChangesNothing(t *testing.T) {
 	for _, object := range []client.Object{boundClaim(), boundVolume(), attachment(), usedPod()} {
 		slimmed(t, object)

@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// tableSize is how many values a table has at most, and maxContent how many bytes of text a value has: a table keeps
-	// values of objects that are gone.
+	// A table keeps values of objects that are gone, so it is bounded: the number of its values, how many entries a value
+	// has, and how many bytes of text.
 	tableSize  = 4096
 	maxContent = 512
+	maxEntries = 8
 )
 
 // The tables of all objects.
@@ -66,6 +67,9 @@ func word[Word ~string](one Word) Word { return Word(words.one(string(one))) }
 func contentOfPointer[Word ~string](pointer *Word) string { return string(ptr.Deref(pointer, "")) }
 
 func contentOfList[Word ~string](list []Word) string {
+	if len(list) > maxEntries {
+		return ""
+	}
 	content := strings.Builder{}
 	for _, one := range list {
 		write(&content, string(one))
@@ -74,6 +78,9 @@ func contentOfList[Word ~string](list []Word) string {
 }
 
 func contentOfMap(values map[string]string) string {
+	if len(values) > maxEntries {
+		return ""
+	}
 	content := strings.Builder{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		write(&content, key)
@@ -84,6 +91,9 @@ func contentOfMap(values map[string]string) string {
 
 // contentOfResources has each quantity as it is written: 1Gi is not 1024Mi.
 func contentOfResources(list corev1.ResourceList) string {
+	if len(list) > maxEntries {
+		return ""
+	}
 	content := strings.Builder{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		quantity := list[name]
