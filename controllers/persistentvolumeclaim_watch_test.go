@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -112,6 +113,24 @@ var _ = Describe("Of what happens to claims", func() {
 		Expect(w.claims.ClaimOfNodeVolume(ctx, made)).To(HaveLen(1))
 		made.Status.Conditions, made.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
 		Expect(w.claims.ClaimOfNodeVolume(ctx, made)).To(HaveLen(1))
+	})
+
+	It("a claim that is new at the start comes before those that waited already, and those that are bound", func(ctx SpecContext) {
+		ordered := priorityqueue.New[reconcile.Request]("claims")
+		DeferCleanup(ordered.ShutDown)
+		waits, bound := Claim(ClaimNamed("a-waits")), Claim(ClaimNamed("b-bound"), AskingFor("v"))
+		bindable.Set(waits, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: "NoMatchingVolume"})
+		bound.Annotations = map[string]string{volume.AnnBindCompleted: "yes"}
+		for _, claim := range []*corev1.PersistentVolumeClaim{waits, bound, Claim(ClaimNamed("c-new"))} {
+			w.claims.ClaimEvents().Create(ctx, event.CreateEvent{Object: claim, IsInInitialList: true}, ordered)
+		}
+
+		var names []string
+		for range 3 {
+			request, _ := ordered.Get()
+			names = append(names, request.Name)
+		}
+		Expect(names).To(HaveExactElements(Equal("c-new"), HavePrefix("a-"), HavePrefix("b-")))
 	})
 
 	It("a volume that is there at the start wakes the claim that names it, though the claim was seen before", func(ctx SpecContext) {

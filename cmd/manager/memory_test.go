@@ -30,7 +30,9 @@ func TestTheManagerKeepsBelowTheLimitOfItsContainer(t *testing.T) {
 			t.Cleanup(func() { debug.SetMemoryLimit(before) })
 			for _, name := range []string{"GOMEMLIMIT", "AUTOMEMLIMIT"} {
 				t.Setenv(name, "") // which restores it
-				os.Unsetenv(name)
+				if err := os.Unsetenv(name); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if test.goes != "" {
 				t.Setenv("GOMEMLIMIT", test.goes) // Go's runtime read it as the process began

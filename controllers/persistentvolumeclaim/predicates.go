@@ -16,6 +16,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/modification"
 	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -64,6 +65,12 @@ func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
 		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 		!equality.Semantic.DeepEqual(withoutConditions(before.Status), withoutConditions(after.Status)) ||
 		!equality.Semantic.DeepEqual(wake.WithoutVersion(before.ObjectMeta), wake.WithoutVersion(after.ObjectMeta))
+}
+
+// isUnreported reports whether a claim is unbound, and no manager said yet what it waits for. After
+// another manager died, such claims come before the thousands that waited already.
+func isUnreported(claim *corev1.PersistentVolumeClaim) bool {
+	return bindable.Reason(claim) == "" && !binder.Completed(claim)
 }
 
 // begins reports whether a claim changed only because provisioning began: the reconcile that

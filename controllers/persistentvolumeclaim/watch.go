@@ -36,7 +36,11 @@ func (r *Reconciler) ClaimEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) {
 			update(ctx, e.Object, false, queue)
-			queue.Add(wake.Request(e.Object))
+			if isUnreported(e.Object.(*corev1.PersistentVolumeClaim)) {
+				wake.AddFirst(queue, wake.Request(e.Object))
+			} else {
+				queue.Add(wake.Request(e.Object))
+			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue wake.Queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {

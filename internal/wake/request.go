@@ -3,6 +3,7 @@ package wake
 import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -26,6 +27,17 @@ func Requests[T any, P interface {
 // RequestNamed returns the request to reconcile a cluster-scoped object.
 func RequestNamed(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// AddFirst adds a request ahead of those for objects that are there when a watch begins. Those
+// come in low priority, if the queue has priorities.
+func AddFirst(queue Queue, request reconcile.Request) {
+	ordered, hasPriorities := queue.(priorityqueue.PriorityQueue[reconcile.Request])
+	if !hasPriorities {
+		queue.Add(request)
+		return
+	}
+	ordered.AddWithOpts(priorityqueue.AddOpts{Priority: new(0)}, request)
 }
 
 // Unhurried is for the reads of map functions, which need not wait for the cache: the

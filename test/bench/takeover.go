@@ -18,6 +18,8 @@ const (
 type takeoverResult struct {
 	Waiting int
 	After   latency
+	// Requests are all that the API server answered from the kill until the last of these claims was bound.
+	Requests requests
 }
 
 // measureTakeover kills the leader of two managers beside claims that no volume fits. For half a minute from
@@ -48,11 +50,19 @@ func (b *testbed) measureTakeover() (err error) {
 	if _, err := b.awaitCalm(next); err != nil {
 		return err
 	}
+	before, err := b.countRequests()
+	if err != nil {
+		return err
+	}
 	got, err := b.takeOver(leader, next)
 	if err != nil {
 		return err
 	}
-	b.report.Takeover = &takeoverResult{Waiting: b.options.takeover, After: got}
+	after, err := b.countRequests()
+	if err != nil {
+		return err
+	}
+	b.report.Takeover = &takeoverResult{Waiting: b.options.takeover, After: got, Requests: after.since(before)}
 	fmt.Fprintf(b.report.out, "\nThe leader is killed beside %d waiting claims; claims after that, bound after: %s\n", b.options.takeover, got)
 	return nil
 }
