@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -115,23 +116,63 @@ var _ = Describe("Of what happens to claims", func() {
 		Expect(w.claims.ClaimOfNodeVolume(ctx, made)).To(HaveLen(1))
 	})
 
-	It("a claim that is new at the start comes before those that waited already, and those that are bound", func(ctx SpecContext) {
+	const atTheStart, later, early = handler.LowPriority, 0, handler.LowPriority / 2
+	DescribeTable("a claim that is there at the start",
+		func(ctx SpecContext, scope reconciler.Scope, reason string, change func(*corev1.PersistentVolumeClaim), want int) {
+			w.scope = scope
+			w.restart()
+			ordered := priorityqueue.New[reconcile.Request]("claims")
+			DeferCleanup(ordered.ShutDown)
+			claim := Claim()
+			claim.Annotations = map[string]string{}
+			if reason != "" {
+				bindable.Set(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: reason})
+			}
+			change(claim)
+
+			w.claims.ClaimEvents().Create(ctx, event.CreateEvent{Object: claim, IsInInitialList: true}, ordered)
+
+			_, priority, _ := ordered.GetWithPriority()
+			Expect(priority).To(Equal(want))
+		},
+		Entry("comes early if it is new", reconciler.ClusterScope, "", unchanged, early),
+		Entry("waits its turn if it waited before", reconciler.ClusterScope, bindable.ReasonNoMatchingVolume, unchanged, atTheStart),
+		Entry("waits its turn if it is bound", reconciler.ClusterScope, bindable.ReasonBound, inPhase(corev1.ClaimBound), atTheStart),
+		Entry("waits its turn if its volume is lost", reconciler.ClusterScope, "", inPhase(corev1.ClaimLost), atTheStart),
+		Entry("comes early if its binding wasn't finished", reconciler.ClusterScope, bindable.ReasonBound, inPhase(corev1.ClaimPending), early),
+		Entry("waits its turn until it has a consumer", reconciler.ClusterScope, bindable.ReasonWaitForFirstConsumer, unchanged, atTheStart),
+		Entry("comes early once its consumer has a node", reconciler.ClusterScope, bindable.ReasonWaitForFirstConsumer, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations[step.AnnSelectedNode] = "n"
+		}, early),
+		Entry("comes early if its volume is being made", reconciler.ClusterScope, bindable.ReasonProvisioning, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] = "{}"
+		}, early),
+		Entry("waits its turn in scope=classes, where no condition says what it waits for", reconciler.ClassesScope, "", unchanged, atTheStart),
+	)
+
+	It("a claim that is created later comes before all of them", func(ctx SpecContext) {
 		ordered := priorityqueue.New[reconcile.Request]("claims")
 		DeferCleanup(ordered.ShutDown)
-		waits, bound := Claim(ClaimNamed("a-waits")), Claim(ClaimNamed("b-bound"), AskingFor("v"))
-		bindable.Set(waits, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: "NoMatchingVolume"})
-		bound.Annotations = map[string]string{volume.AnnBindCompleted: "yes"}
-		for _, claim := range []*corev1.PersistentVolumeClaim{waits, bound, Claim(ClaimNamed("c-new"))} {
-			w.claims.ClaimEvents().Create(ctx, event.CreateEvent{Object: claim, IsInInitialList: true}, ordered)
-		}
-
-		var names []string
-		for range 3 {
-			request, _ := ordered.Get()
-			names = append(names, request.Name)
-		}
-		Expect(names).To(HaveExactElements(Equal("c-new"), HavePrefix("a-"), HavePrefix("b-")))
+		w.claims.ClaimEvents().Create(ctx, event.CreateEvent{Object: Claim()}, ordered)
+		_, priority, _ := ordered.GetWithPriority()
+		Expect(priority).To(Equal(later))
 	})
+
+	DescribeTable("a volume wakes a claim that names it, and that the index doesn't have",
+		func(ctx SpecContext, version string, woken int) {
+			w.create(Claim(AskingFor("v")))
+			before := Volume("v")
+			before.ResourceVersion = "1"
+			after := before.DeepCopy()
+			after.ResourceVersion = version
+
+			w.claims.VolumeEvents().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, waiting)
+
+			Expect(waiting.Len()).To(Equal(woken))
+		},
+		Entry("by a change", "2", 1),
+		Entry("but not in a resync, in which the claim comes, too", "1", 0),
+	)
 
 	It("a volume that is there at the start wakes the claim that names it, though the claim was seen before", func(ctx SpecContext) {
 		w.claims.ClaimEvents().Create(ctx, event.CreateEvent{Object: Claim(AskingFor("v")), IsInInitialList: true}, waiting)
@@ -266,3 +307,9 @@ var _ = Describe("A claim whose backend is at work", func() {
 		Expect(w.condition(claim).Reason).To(Equal("WaitForFirstConsumer"))
 	})
 })
+
+func unchanged(*corev1.PersistentVolumeClaim) {}
+
+func inPhase(phase corev1.PersistentVolumeClaimPhase) func(*corev1.PersistentVolumeClaim) {
+	return func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = phase }
+}

@@ -15,6 +15,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/modification"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -67,10 +68,17 @@ func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
 		!equality.Semantic.DeepEqual(wake.WithoutVersion(before.ObjectMeta), wake.WithoutVersion(after.ObjectMeta))
 }
 
-// isUnreported reports whether a claim is unbound, and no manager said yet what it waits for. After
-// another manager died, such claims come before the thousands that waited already.
-func isUnreported(claim *corev1.PersistentVolumeClaim) bool {
-	return bindable.Reason(claim) == "" && !binder.Completed(claim)
+// goesOn reports whether a claim is new, or changed since a manager said what it waits for. After
+// another manager died, such claims come before the thousands that waited already, and the bound.
+func goesOn(claim *corev1.PersistentVolumeClaim) bool {
+	switch bindable.Reason(claim) {
+	case "", bindable.ReasonBound:
+		return claim.Status.Phase != corev1.ClaimBound && claim.Status.Phase != corev1.ClaimLost
+	case bindable.ReasonWaitForFirstConsumer, bindable.ReasonWaitForPodScheduled:
+		return claim.Annotations[step.AnnSelectedNode] != ""
+	default:
+		return provisioned.HasIntent(claim) || binder.Completed(claim) && claim.Status.Phase == corev1.ClaimPending
+	}
 }
 
 // begins reports whether a claim changed only because provisioning began: the reconcile that

@@ -36,8 +36,9 @@ func (r *Reconciler) ClaimEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) {
 			update(ctx, e.Object, false, queue)
-			if isUnreported(e.Object.(*corev1.PersistentVolumeClaim)) {
-				wake.AddFirst(queue, wake.Request(e.Object))
+			// In scope=classes no condition tells new claims from others.
+			if e.IsInInitialList && r.scope == reconciler.ClusterScope && goesOn(e.Object.(*corev1.PersistentVolumeClaim)) {
+				wake.AddEarly(queue, wake.Request(e.Object))
 			} else {
 				queue.Add(wake.Request(e.Object))
 			}
@@ -123,9 +124,9 @@ func (r *Reconciler) enqueueNaming(ctx context.Context, volume string, queue wak
 	}
 }
 
-// enqueueIndexed does the same as the watch begins, and in a resync: all claims are reconciled then. A claim that the
-// index doesn't have yet comes later, and finds the volume. A look into the cache for each volume would take most of a
-// start.
+// enqueueIndexed does the same as the watch begins, and in a resync: either all claims are reconciled then, or nothing
+// changed since. A claim that the index doesn't have yet comes later, and finds the volume. A look into the cache for
+// each volume would take half of a start.
 func enqueueIndexed(indexed *binder.Index, volume string, queue wake.Queue) {
 	for _, claim := range indexed.PreBoundTo(volume) {
 		queue.Add(reconcile.Request{NamespacedName: claim})

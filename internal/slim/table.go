@@ -104,7 +104,7 @@ func contentOfResources(list corev1.ResourceList) string {
 }
 
 func contentOfAffinity(affinity *corev1.VolumeNodeAffinity) string {
-	if affinity == nil || affinity.Size() > maxContent {
+	if affinity == nil || affinity.Size() > maxContent || entriesOf(affinity) > maxEntries {
 		return ""
 	}
 	encoded, err := affinity.Marshal()
@@ -112,6 +112,19 @@ func contentOfAffinity(affinity *corev1.VolumeNodeAffinity) string {
 		return ""
 	}
 	return string(encoded)
+}
+
+func entriesOf(affinity *corev1.VolumeNodeAffinity) (entries int) {
+	if affinity.Required == nil {
+		return 0
+	}
+	for _, term := range affinity.Required.NodeSelectorTerms {
+		entries++
+		for _, of := range slices.Concat(term.MatchExpressions, term.MatchFields) {
+			entries += 1 + len(of.Values)
+		}
+	}
+	return entries
 }
 
 // write appends a text with its length, so that no two lists have the same content.

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -29,15 +30,15 @@ func RequestNamed(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// AddFirst adds a request ahead of those for objects that are there when a watch begins. Those
-// come in low priority, if the queue has priorities.
-func AddFirst(queue Queue, request reconcile.Request) {
+// AddEarly adds a request ahead of those for objects that are there when a watch begins, and
+// behind those for what happens from then on. It only matters if the queue has priorities.
+func AddEarly(queue Queue, request reconcile.Request) {
 	ordered, hasPriorities := queue.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !hasPriorities {
 		queue.Add(request)
 		return
 	}
-	ordered.AddWithOpts(priorityqueue.AddOpts{Priority: new(0)}, request)
+	ordered.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority / 2)}, request)
 }
 
 // Unhurried is for the reads of map functions, which need not wait for the cache: the

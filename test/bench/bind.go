@@ -16,7 +16,9 @@ import (
 
 const (
 	canary        = "canary"
-	canaryTimeout = 5 * time.Minute
+	canaryTimeout = time.Minute
+	// startTimeout is how long a program may take to start: beside many objects, it reads for a while.
+	startTimeout = 5 * time.Minute
 )
 
 // measureBind sends programs through the workloads. On the workload identical the
@@ -145,7 +147,7 @@ func (b *testbed) awaitCanary(running processes) error {
 	if err := errors.Join(b.client.Create(b.ctx, volume), b.client.Create(b.ctx, claim)); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(b.ctx, poll, canaryTimeout, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(b.ctx, poll, startTimeout, true, func(ctx context.Context) (bool, error) {
 		err := errors.Join(running.alive(), b.client.Get(ctx, client.ObjectKeyFromObject(claim), claim))
 		return claim.Status.Phase == corev1.ClaimBound, err
 	})
