@@ -38,8 +38,8 @@ const (
 )
 
 // faultyClient reads and writes the API server itself, keeps as much of what it reads as the
-// manager's cache does, answers its field indexes from that, counts writes, and fails those in faults. It writes with the
-// rights of a manager.
+// manager's cache does, answers its field indexes from that, counts writes, and fails those in
+// faults. It writes with the rights of a manager.
 type faultyClient struct {
 	client.WithWatch
 	// direct never fails: it is the spec's own.

@@ -16,7 +16,7 @@ import (
 
 const (
 	scaleSamples = 20
-	// scaleMemory is below what the program's container would have as its limit, for Go's runtime.
+	// scaleMemory leaves room, below the target, for what Go's runtime does not count.
 	scaleMemory = "560MiB"
 	// settling is how long a program rests until its memory is read: Go's runtime collects garbage every two
 	// minutes if nothing else makes it.
@@ -135,18 +135,16 @@ func (b *testbed) measureBeside(got *scaleResult, started time.Time, running pro
 
 func inMiB(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
-func (b *testbed) removeCanary() error {
-	return errors.Join(
-		b.remove(fixture.Claim(fixture.ClaimNamed(canary))), b.remove(fixture.Volume(canary)),
-	)
+func (b *testbed) removeCanary() error { return b.removePair(canary, canary) }
+
+func (b *testbed) removePair(claim, volume string) error {
+	return errors.Join(b.remove(fixture.Claim(fixture.ClaimNamed(claim))), b.remove(fixture.Volume(volume)))
 }
 
 // removeBeyond removes the pairs that samples made.
 func (b *testbed) removeBeyond(pairs int) error {
 	return inParallel(b.ctx, 2*scaleSamples, func(i int) error {
-		return errors.Join(
-			b.remove(fixture.Claim(fixture.ClaimNamed(claimName(pairs+i)))), b.remove(fixture.Volume(volumeName(pairs+i))),
-		)
+		return b.removePair(claimName(pairs+i), volumeName(pairs+i))
 	})
 }
 

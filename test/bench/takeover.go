@@ -78,8 +78,9 @@ func (b *testbed) takeOver(leader, next processes) (latency, error) {
 	if err := leader[0].Kill(); err != nil {
 		return latency{}, fmt.Errorf("killing the leader: %w", err)
 	}
-	created := map[string]time.Time{}
-	for i, tick := 0, time.NewTicker(takeoverEvery); i < takeoverNew; i++ {
+	created, tick := map[string]time.Time{}, time.NewTicker(takeoverEvery)
+	defer tick.Stop()
+	for i := range takeoverNew {
 		if err := b.createPair(i, created); err != nil {
 			return latency{}, err
 		}
