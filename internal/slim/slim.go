@@ -13,10 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Object makes an object small, in place. It is the transform of a cache: it must not get an object that the cache has
-// already, since it writes its fields. A second call before that changes nothing. All writes of the program have to be
-// patches: what is dropped stays as it is in the API server. Object never fails, and may be called concurrently for
-// different objects.
+// Object makes an object small, in place, before a cache has it. A second call changes nothing. All writes of the
+// program have to be patches: what is dropped stays as it is in the API server. Object never fails, and may be called
+// concurrently for different objects.
 func Object(object any) (any, error) {
 	switch known := object.(type) {
 	case *corev1.Pod:
