@@ -124,10 +124,13 @@ func (v *DesiredVolume) failed(err error) podstatus.Progress {
 
 // pass is one pass over a pod that needs its volumes.
 type pass struct {
-	pod        *corev1.Pod
-	operations operations.View
-	table      mount.Table
-	desired    *DesiredPod
+	pod     *corev1.Pod
+	desired *DesiredPod
+	// operations and table are what runs and what is mounted, and comparisons how often losses were
+	// looked for, as of the pass's last look.
+	operations  operations.View
+	table       mount.Table
+	comparisons int
 	// states is how far the volumes are, in their order.
 	states []podstatus.Progress
 }

@@ -19,6 +19,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
+// looksAgain is how often a pass looks again after operations that it began have ended: volumes
+// first, and then their parts.
+const looksAgain = 2
+
 // Reconciler brings the volumes of one pod to their desired state. Its key is the pod's UID,
 // because directories are named by it: a pod that was created again under the same name is
 // another pod.
@@ -77,26 +81,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 	return r.remover.teardown(ctx, uid, pod)
 }
 
-// publish brings each volume of the pod one step further, and reports the pod's progress.
+// publish brings each volume of the pod further, and reports the pod's progress.
 func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
-	comparison := r.losses.Begin()
-	// Operations first: the table may be older than the end of one that ran.
-	running := r.operations.View(pod.UID)
-	table, err := r.Mounter.Table()
-	if err != nil {
+	at := &pass{pod: pod, desired: r.desired.Want(pod)}
+	at.states = make([]podstatus.Progress, len(at.desired.Volumes))
+	defer func() { at.operations.Close() }()
+	if err := r.look(at); err != nil {
 		return reconcile.Result{}, err
 	}
-	at := &pass{pod: pod, operations: running, table: table, desired: r.desired.Want(pod)}
 	// All volumes before the first is mounted, so that one write reports all disks as in use.
 	for _, volume := range at.desired.Volumes {
 		volume.Unresolved = r.ensureResolved(ctx, pod, volume)
 	}
 	attachments := r.disks.want(ctx, at)
 	r.projections.read(ctx, at)
-	for _, volume := range at.desired.Volumes {
-		state := r.subPaths.ensureMounted(ctx, at, volume, r.advance(ctx, at, volume, attachments))
-		state.Name = volume.Volume.Name
-		at.states = append(at.states, state)
+	r.advanceAll(ctx, at, attachments)
+	for range looksAgain {
+		if !at.operations.Settle(ctx) {
+			break
+		}
+		if err := r.look(at); err != nil {
+			return reconcile.Result{}, err
+		}
+		r.advanceAll(ctx, at, attachments)
 	}
 	if err := ensureDescribed(r.Tree, at); err != nil {
 		return reconcile.Result{}, err
@@ -105,10 +112,30 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 	if err := r.reports.ensureCondition(ctx, at); err != nil {
 		return reconcile.Result{}, err
 	}
-	if r.losses.Record(comparison, pod.UID, r.Tree.Mounted(table, pod.UID)) {
+	if r.losses.Record(at.comparisons, pod.UID, r.Tree.Mounted(at.table, pod.UID)) {
 		return reconcile.Result{RequeueAfter: podstatus.FirstClaimWait}, nil
 	}
 	return reconcile.Result{RequeueAfter: podstatus.Soonest(at.states)}, nil
+}
+
+// look reads what runs, and what is mounted.
+func (r *Reconciler) look(at *pass) (err error) {
+	at.comparisons = r.losses.Begin()
+	// Operations first: the table may be older than the end of one that ran.
+	at.operations = r.operations.View(at.pod.UID)
+	at.table, err = r.Mounter.Table()
+	return err
+}
+
+// advanceAll brings each volume a step further that is neither mounted nor failed in this pass.
+func (r *Reconciler) advanceAll(ctx context.Context, at *pass, disks *attachments) {
+	for i, volume := range at.desired.Volumes {
+		if at.states[i].Done || at.states[i].Err != nil {
+			continue
+		}
+		at.states[i] = r.subPaths.ensureMounted(ctx, at, volume, r.advance(ctx, at, volume, disks))
+		at.states[i].Name = volume.Volume.Name
+	}
 }
 
 // advance brings one volume a step further. Each step first checks whether it is done, so that

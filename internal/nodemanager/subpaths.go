@@ -51,7 +51,7 @@ func (s *subPaths) ensureMounted(ctx context.Context, at *pass, volume *DesiredV
 	}
 	queue := volumes.QueueOf(resolved.Plugin, resolved.Spec, s.tree.VolumeDir(at.pod.UID, resolved.Location()))
 	task := operations.Task{Kind: operations.Mounting, Type: queue, Dir: s.tree.SubPathsDir(at.pod.UID, resolved.Name()), Pod: at.pod.UID}
-	return progressOf(s.operations.Do(ctx, task, func(ctx context.Context) error {
+	return progressOf(at.operations.Do(ctx, task, func(ctx context.Context) error {
 		return s.mount(ctx, at.pod.UID, &resolved, parts)
 	}))
 }
@@ -153,7 +153,7 @@ func (s *subPaths) checkMounted(visible string, parts []subpath.Part) error {
 
 // ensureGone unmounts the parts of a pod's volumes, which comes before the volumes. It finds
 // them by the directories and the mount table alone.
-func (s *subPaths) ensureGone(ctx context.Context, uid types.UID, found []poddir.Location, queueOf func(poddir.Location) string) (states []podstatus.Progress, problems []error) {
+func (s *subPaths) ensureGone(ctx context.Context, uid types.UID, running operations.View, found []poddir.Location, queueOf func(poddir.Location) string) (states []podstatus.Progress, problems []error) {
 	left, err := s.tree.SubPaths(uid)
 	if err != nil {
 		return nil, []error{err}
@@ -165,7 +165,7 @@ func (s *subPaths) ensureGone(ctx context.Context, uid types.UID, found []poddir
 				task.Type = queueOf(at)
 			}
 		}
-		outcome := s.operations.Do(ctx, task, func(context.Context) error { return subpath.Remove(s.mounter, task.Dir) })
+		outcome := running.Do(ctx, task, func(context.Context) error { return subpath.Remove(s.mounter, task.Dir) })
 		if outcome.Err != nil {
 			problems = append(problems, fmt.Errorf("parts of volume %s: %w", name, outcome.Err))
 		}

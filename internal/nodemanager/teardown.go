@@ -36,13 +36,13 @@ type remover struct {
 // cached is nil if the pod isn't in the cache.
 func (r *remover) teardown(ctx context.Context, uid types.UID, cached *corev1.Pod) (reconcile.Result, error) {
 	// Operations first: a running mount is about to make a directory, and no new one begins.
-	running := r.operations.View(uid)
+	running := r.operations.IsRunning(uid)
 	hasDir, err := r.Tree.HasPod(uid)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	deleting := cached != nil && cached.DeletionTimestamp != nil
-	if !running.IsRunning() && !hasDir && !deleting {
+	if !running && !hasDir && !deleting {
 		r.forget(uid)
 		return reconcile.Result{}, nil
 	}
@@ -98,14 +98,25 @@ func (r *remover) reportProblems(ctx context.Context, uid types.UID, pod *corev1
 // doesn't hold up the others. A time above zero is when to look at running work again.
 func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Duration, problems []error) {
 	r.operations.Cancel(uid)
+	settled := true
+	for looks := 0; settled && looks <= looksAgain; looks++ {
+		again, problems, settled = r.remove(ctx, uid)
+	}
+	return again, problems
+}
+
+// remove takes one look at what is left of a pod, and removes it as far as it can by now. If settled,
+// it is to look again.
+func (r *remover) remove(ctx context.Context, uid types.UID) (again time.Duration, problems []error, settled bool) {
 	// Before the directories are listed: a mount that still runs is about to make one.
 	running := r.operations.View(uid)
+	defer running.Close()
 	found, err := r.Tree.Volumes(uid)
 	if err != nil {
-		return 0, []error{err}
+		return 0, []error{err}, false
 	}
 	r.Numbers.SetLeft(uid, found)
-	states, problems := r.subPaths.ensureGone(ctx, uid, found, func(at poddir.Location) string { return r.queueOf(uid, at) })
+	states, problems := r.subPaths.ensureGone(ctx, uid, running, found, func(at poddir.Location) string { return r.queueOf(uid, at) })
 	if err := r.Tree.RemoveContainers(uid); err != nil {
 		problems = append(problems, err)
 	}
@@ -117,15 +128,15 @@ func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Dur
 		states = append(states, state)
 	}
 	if len(states) > 0 || len(problems) > 0 {
-		return podstatus.Soonest(states), problems
+		return podstatus.Soonest(states), problems, running.Settle(ctx)
 	}
 	if running.IsRunning() {
-		return slowOperation, nil
+		return slowOperation, nil, false
 	}
 	if err := r.Tree.RemovePod(uid); err != nil {
-		return 0, []error{err}
+		return 0, []error{err}, false
 	}
-	return 0, nil
+	return 0, nil, false
 }
 
 // unpublish unmounts one volume, once no part of it is mounted.

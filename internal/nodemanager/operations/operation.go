@@ -75,7 +75,9 @@ type operation struct {
 	cancel    context.CancelFunc
 	release   func()
 	cancelled bool
-	phase     phase
+	// begun has the operations of the View that began it; nil: none did.
+	begun *begun
+	phase phase
 	// since is when it was queued, or began to run.
 	since time.Time
 	// leave gives up its place in its queue, and ended counts its outcome.

@@ -47,7 +47,7 @@ type Operations struct {
 	states  map[string]*operation
 	queues  *queues
 	stopped bool
-	// onEnd is called with the pod of each operation that ended.
+	// onEnd is called with the pod of each operation whose end no View sees.
 	onEnd func(types.UID)
 }
 
@@ -66,11 +66,11 @@ func New(clock clock.WithDelayedExecution, metrics *metrics.Metrics) *Operations
 func (o *Operations) Do(ctx context.Context, task Task, work func(context.Context) error) Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.do(ctx, task, work)
+	return o.do(ctx, task, work, nil)
 }
 
-// do is Do with the lock held.
-func (o *Operations) do(ctx context.Context, task Task, work func(context.Context) error) Outcome {
+// do is Do with the lock held, for a View; nil: for none.
+func (o *Operations) do(ctx context.Context, task Task, work func(context.Context) error, begun *begun) Outcome {
 	state, known := o.states[task.Dir]
 	if known && task.Kind.undoes(state.Kind) {
 		o.cancel(state)
@@ -95,6 +95,7 @@ func (o *Operations) do(ctx context.Context, task Task, work func(context.Contex
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	state.prepare(task, func() { o.run(ctx, state, work) }, cancel, release)
+	state.begun = begun.add()
 	o.queues.add(state)
 	return state.outcome(o.clock.Now())
 }
@@ -127,14 +128,24 @@ func (o *Operations) drop(state *operation) {
 	o.queues.remove(state)
 	state.cancel()
 	state.release()
+	state.begun.end()
 	delete(o.states, state.Dir)
 }
 
-// OnEnd sets what is called with the pod of each operation that ended.
+// OnEnd sets what is called with the pod of each operation that ended. Ends that a View sees are
+// left out.
 func (o *Operations) OnEnd(ended func(types.UID)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.onEnd = ended
+}
+
+// wake calls OnEnd's function.
+func (o *Operations) wake(pod types.UID) {
+	o.mu.Lock()
+	onEnd := o.onEnd
+	o.mu.Unlock()
+	onEnd(pod)
 }
 
 // run does the work of an operation, and calls OnEnd's function.
@@ -163,6 +174,9 @@ func (o *Operations) end(state *operation, err error) func(types.UID) {
 		state.retryAt = o.clock.Now().Add(delay)
 	}
 	state.leave()
+	if state.begun.end() {
+		return func(types.UID) {}
+	}
 	return o.onEnd
 }
 

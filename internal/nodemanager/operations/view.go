@@ -2,15 +2,23 @@ package operations
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// View is which operations of a pod were running or queued at a time. What its owner has read since
-// may be older than what one of them did. So Do doesn't do again what one of them has done by then.
+// settleTime is how long Settle waits at most. Most operations take less, and an earlier pass is
+// then the last one.
+const settleTime = 100 * time.Millisecond
+
+// View is one look at the operations of a pod: which were running or queued at a time. What its owner
+// has read since may be older than what one of them did. So Do doesn't do again what one of them has
+// done by then. The owner calls Close.
 type View struct {
 	operations *Operations
+	pod        types.UID
 	running    map[string]Kind
+	begun      *begun
 }
 
 // View returns the running and queued operations of a pod.
@@ -23,8 +31,11 @@ func (o *Operations) View(pod types.UID) View {
 			running[dir] = state.Kind
 		}
 	}
-	return View{operations: o, running: running}
+	return View{operations: o, pod: pod, running: running, begun: &begun{}}
 }
+
+// IsRunning reports whether an operation of a pod runs, or is queued.
+func (o *Operations) IsRunning(pod types.UID) bool { return o.View(pod).IsRunning() }
 
 // IsRunning reports whether an operation ran, or was queued.
 func (v View) IsRunning() bool { return len(v.running) > 0 }
@@ -39,5 +50,80 @@ func (v View) Do(ctx context.Context, task Task, work func(context.Context) erro
 	if _, known := o.states[task.Dir]; !known && ran && kind == task.Kind {
 		return Outcome{Running: true}
 	}
-	return o.do(ctx, task, work)
+	return o.do(ctx, task, work, v.begun)
+}
+
+// Settle waits a moment for the operations that the View began. It reports whether one has ended: the
+// owner then looks again, with another View. OnEnd's function is called for those that still run.
+func (v View) Settle(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	select {
+	case <-v.settled():
+	case <-ctx.Done():
+	}
+	return v.leave()
+}
+
+// Close ends the View. If operations have ended that Settle didn't wait for, it calls OnEnd's function.
+func (v View) Close() {
+	if v.leave() {
+		v.operations.wake(v.pod)
+	}
+}
+
+// settled returns a channel that is closed once all operations that the View began have ended.
+func (v View) settled() <-chan struct{} {
+	v.operations.mu.Lock()
+	defer v.operations.mu.Unlock()
+	v.begun.settled = make(chan struct{})
+	if v.begun.running == 0 {
+		close(v.begun.settled)
+	}
+	return v.begun.settled
+}
+
+// leave reports, once, whether an operation that the View began has ended.
+func (v View) leave() bool {
+	v.operations.mu.Lock()
+	defer v.operations.mu.Unlock()
+	v.begun.left, v.begun.settled = true, nil
+	ended := v.begun.hasEnded
+	v.begun.hasEnded = false
+	return ended
+}
+
+// begun is the operations that a View began. The lock of Operations guards it. The methods of nil do
+// nothing.
+type begun struct {
+	// running is how many are queued or run.
+	running int
+	// hasEnded: one has ended, and its owner doesn't know.
+	hasEnded bool
+	// left: its owner waits for none any more.
+	left bool
+	// settled is closed when none runs; nil: its owner doesn't wait.
+	settled chan struct{}
+}
+
+// add counts an operation.
+func (b *begun) add() *begun {
+	if b != nil {
+		b.running++
+	}
+	return b
+}
+
+// end counts the end of an operation, and reports whether the View's owner will see it.
+func (b *begun) end() (seen bool) {
+	if b == nil || b.left {
+		return false
+	}
+	b.running--
+	b.hasEnded = true
+	if b.running == 0 && b.settled != nil {
+		close(b.settled)
+		b.settled = nil
+	}
+	return true
 }
