@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stowage-dev/stowage/internal/sharedread"
 )
@@ -162,23 +164,43 @@ func within(path, dir string) bool {
 }
 
 // tables shares reads between operations. Each needs a table that is younger than its own last
-// step, and a read costs as much as a mount.
-var tables = sharedread.New(func(context.Context, struct{}) (Table, error) { return readTableOf(mountinfo) })
+// step, and a read costs as much as a mount. While many mount, reads would follow each other without
+// an end: so they are paced.
+var tables = sharedread.New(func(context.Context, struct{}) (Table, error) { return readTableOf(mountinfo) }).Paced()
 
 // readTable reads what is mounted now. Callers share the result: don't change it.
 func readTable() (Table, error) { return tables.Get(context.Background(), struct{}{}) }
 
 func readTableOf(mountinfo string) (Table, error) {
-	content, err := os.ReadFile(mountinfo)
+	content, err := readWhole(mountinfo)
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)
 	}
-	return parseTable(string(content))
+	return parseTable(content)
+}
+
+// buffers are used again: a table is read so often that they would be most of what is collected.
+var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
+
+// readWhole reads a file that says nothing of its size, as those of /proc.
+func readWhole(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	content := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(content)
+	content.Reset()
+	if _, err := content.ReadFrom(file); err != nil {
+		return "", err
+	}
+	return content.String(), nil
 }
 
 // parseTable reads the text of a mountinfo file.
 func parseTable(content string) (Table, error) {
-	var table Table
+	table := make(Table, 0, strings.Count(content, "\n"))
 	for line := range strings.Lines(content) {
 		point, err := parsePoint(strings.TrimSuffix(line, "\n"))
 		if err != nil {
@@ -193,8 +215,11 @@ func parsePoint(line string) (Point, error) {
 	// Only a plain space separates: the kernel escapes those within a field, but
 	// not other characters that Unicode counts as space.
 	mounted, made, found := strings.Cut(line, " - ")
-	fields, origin := strings.Split(mounted, " "), strings.Split(made, " ")
-	if !found || len(fields) < 6 || len(origin) < 2 {
+	var fields [6]string
+	groups, complete := cutFields(mounted, fields[:])
+	var origin [2]string
+	rest, known := cutFields(made, origin[:])
+	if !found || !complete || !known {
 		return Point{}, errors.New("too few fields")
 	}
 	id, idErr := strconv.Atoi(fields[0])
@@ -208,40 +233,48 @@ func parsePoint(line string) (Point, error) {
 		Root: root, RootDeleted: deleted, Path: filepath.Clean(unescape(fields[4])),
 		FSType: origin[0], Source: unescape(origin[1]),
 	}
-	if slices.Contains(strings.Split(fields[5], ","), "ro") {
-		point.Access = ReadOnly
-	}
-	if err := point.parseGroups(fields[6:]); err != nil {
-		return Point{}, err
-	}
-	if len(origin) > 2 {
-		options := strings.Split(origin[2], ",")
-		// The second is what ext4 has since Linux 6.15.
-		if slices.Contains(options, "ro") || slices.Contains(options, "emergency_ro") {
-			point.SystemAccess = ReadOnly
+	for option := range strings.SplitSeq(fields[5], ",") {
+		if option == "ro" {
+			point.Access = ReadOnly
 		}
-		point.Address = addressIn(point.FSType, options)
-		point.StopsOnErrors = slices.Contains(options, "errors=remount-ro")
 	}
-	return point, nil
+	options, _, _ := strings.Cut(rest, " ")
+	point.parseSystem(options)
+	return point, point.parseGroups(groups)
 }
 
-// addressIn is the address that NFS shows among its options.
-func addressIn(fsType string, options []string) string {
-	if fsType != "nfs" && fsType != "nfs4" {
-		return ""
+// cutFields cuts a text at single spaces into the fields, and returns what comes after them. complete
+// is false if there are fewer.
+func cutFields(text string, fields []string) (rest string, complete bool) {
+	more := true
+	for i := range fields {
+		if !more {
+			return "", false
+		}
+		fields[i], text, more = strings.Cut(text, " ")
 	}
-	for _, option := range options {
-		if address, found := strings.CutPrefix(option, "addr="); found {
-			return address
+	return text, true
+}
+
+// parseSystem reads the options of the file system.
+func (p *Point) parseSystem(options string) {
+	isNFS := p.FSType == "nfs" || p.FSType == "nfs4"
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "ro", "emergency_ro": // the second is what ext4 has since Linux 6.15
+			p.SystemAccess = ReadOnly
+		case "errors=remount-ro":
+			p.StopsOnErrors = true
+		}
+		if address, found := strings.CutPrefix(option, "addr="); found && isNFS && p.Address == "" {
+			p.Address = address
 		}
 	}
-	return ""
 }
 
 // parseGroups reads the optional fields, of which a line has any number.
-func (p *Point) parseGroups(fields []string) (err error) {
-	for _, field := range fields {
+func (p *Point) parseGroups(fields string) (err error) {
+	for field := range strings.SplitSeq(fields, " ") {
 		name, number, _ := strings.Cut(field, ":")
 		switch name {
 		case "shared":

@@ -189,7 +189,7 @@ func (r *Reconciler) mount(ctx context.Context, at *pass, volume *DesiredVolume,
 		// By the next attempt, the claim may be bound to another volume, or the volume attached again.
 		volume.Resolved = nil
 	}
-	state := progressOf(outcome)
+	state := podstatus.OfOperation(outcome)
 	state.Again = volume.retryAfter(outcome.Err, state.Again)
 	return state
 }

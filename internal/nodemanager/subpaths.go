@@ -47,11 +47,11 @@ func (s *subPaths) ensureMounted(ctx context.Context, at *pass, volume *DesiredV
 	}
 	parts, err := s.resolve(ctx, at.pod, &resolved, missing)
 	if err != nil {
-		return volume.failed(pendingIfUnreadable(err))
+		return volume.failed(resolve.PendingIfUnreadable(err))
 	}
 	queue := volumes.QueueOf(resolved.Plugin, resolved.Spec, s.tree.VolumeDir(at.pod.UID, resolved.Location()))
 	task := operations.Task{Kind: operations.Mounting, Type: queue, Dir: s.tree.SubPathsDir(at.pod.UID, resolved.Name()), Pod: at.pod.UID}
-	return progressOf(at.operations.Do(ctx, task, func(ctx context.Context) error {
+	return podstatus.OfOperation(at.operations.Do(ctx, task, func(ctx context.Context) error {
 		return s.mount(ctx, at.pod.UID, &resolved, parts)
 	}))
 }
@@ -122,33 +122,10 @@ func (s *subPaths) mount(ctx context.Context, uid types.UID, resolved *resolve.R
 	if err == nil && !published {
 		err = resolve.WaitFor("the volume is unmounted: it is mounted again first")
 	}
-	for _, part := range parts {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err == nil && subpath.Inspect(table, visible, part.Target) != subpath.Mounted {
-			err = subpath.Mount(s.mounter, open, part)
-		}
-	}
 	if err != nil {
 		return err
 	}
-	return s.checkMounted(visible, parts)
-}
-
-// checkMounted fails if a new mount doesn't count as mounted: else each pass would mount it
-// again.
-func (s *subPaths) checkMounted(visible string, parts []subpath.Part) error {
-	table, err := s.mounter.Table()
-	if err != nil {
-		return err
-	}
-	for _, part := range parts {
-		if subpath.Inspect(table, visible, part.Target) != subpath.Mounted {
-			return fmt.Errorf("subPath %s lies on another file system than its volume, or was removed from it while it was opened", part.Written)
-		}
-	}
-	return nil
+	return subpath.MountMissing(ctx, s.mounter, subpath.Volume{Open: open, Path: visible, Table: table}, parts)
 }
 
 // ensureGone unmounts the parts of a pod's volumes, which comes before the volumes. It finds
@@ -169,7 +146,7 @@ func (s *subPaths) ensureGone(ctx context.Context, uid types.UID, running operat
 		if outcome.Err != nil {
 			problems = append(problems, fmt.Errorf("parts of volume %s: %w", name, outcome.Err))
 		}
-		states = append(states, progressOf(outcome))
+		states = append(states, podstatus.OfOperation(outcome))
 	}
 	return states, problems
 }

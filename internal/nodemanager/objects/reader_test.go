@@ -65,6 +65,16 @@ func TestAnObjectIsWatchedOnceForAllPodsUntilTheLastIsGone(t *testing.T) {
 	}
 }
 
+func TestAnObjectOfAPodThatGoesAtOnceIsNotWatched(t *testing.T) {
+	w := newWorld(t, password("one"))
+	w.shows(t, first)
+	w.Forget(first.UID)
+	w.shared.watches.Wait()
+	if len(w.watches) != 0 {
+		t.Error("it was watched")
+	}
+}
+
 func TestNothingIsWatchedAfterTheEnd(t *testing.T) {
 	w, before := newWorld(t, password("one")), runtime.NumGoroutine()
 	w.shows(t, first)

@@ -17,6 +17,11 @@ import (
 // client-go's five minutes: a node has a watch for each object.
 const minWatchTime = 30 * time.Minute
 
+// watchDelay is how long after an object was read its watch begins: not while the pods that read it
+// wait for their volumes. The watch begins with the object's state then. What doesn't exist is waited
+// for, and watched at once.
+const watchDelay = time.Second
+
 // watch watches the object until no pod projects it any more. A watch that ends begins again, and
 // then lists what it missed.
 func (o *object) watch(ctx context.Context) {
@@ -29,7 +34,17 @@ func (o *object) watch(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(o.listerWatcher(), o.kind.newObject(), store{o}, cache.ReflectorOptions{
 		Name: o.String(), MinWatchTimeout: minWatchTime,
 	})
-	o.watches.Go(func() { reflector.RunWithContext(ctx) })
+	delay := watchDelay
+	if o.known == nil {
+		delay = 0
+	}
+	o.watches.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+			reflector.RunWithContext(ctx)
+		}
+	})
 }
 
 // listerWatcher lists and watches the one object: a node may do so by its name only.

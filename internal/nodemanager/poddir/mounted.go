@@ -15,7 +15,8 @@ func (t Tree) Mounted(table mount.Table, uid types.UID) []string {
 	below := t.PodDir(uid) + string(filepath.Separator)
 	for _, point := range table {
 		if strings.HasPrefix(point.Path, below) {
-			paths = append(paths, point.Path)
+			// A copy: the paths of a table share the text of all of it.
+			paths = append(paths, strings.Clone(point.Path))
 		}
 	}
 	return paths

@@ -1,6 +1,7 @@
 package subpath
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,41 @@ const (
 	// of the volume's top.
 	madeMode = 0o750
 )
+
+// Volume is one of which parts are mounted.
+type Volume struct {
+	// Open is the volume, which is mounted at Path.
+	Open *os.File
+	Path string
+	// Table is what was mounted after it was opened.
+	Table mount.Table
+}
+
+// MountMissing mounts the parts of a volume that aren't mounted. It fails if a new mount doesn't count
+// as mounted: else each pass over the pod would mount it again.
+func MountMissing(ctx context.Context, mounter mount.Mounter, volume Volume, parts []Part) error {
+	for _, part := range parts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if Inspect(volume.Table, volume.Path, part.Target) == Mounted {
+			continue
+		}
+		if err := Mount(mounter, volume.Open, part); err != nil {
+			return err
+		}
+	}
+	table, err := mounter.Table()
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if Inspect(table, volume.Path, part.Target) != Mounted {
+			return fmt.Errorf("subPath %s lies on another file system than its volume, or was removed from it while it was opened", part.Written)
+		}
+	}
+	return nil
+}
 
 // Mount mounts a part of an open volume at its target. An earlier mount there stays until the
 // part was opened. Missing directories of the part are made. It can be repeated after a call
