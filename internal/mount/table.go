@@ -240,7 +240,8 @@ func parsePoint(line string) (Point, error) {
 	}
 	options, _, _ := strings.Cut(rest, " ")
 	point.parseSystem(options)
-	return point, point.parseGroups(groups)
+	err := point.parseGroups(groups)
+	return point, err
 }
 
 // cutFields cuts a text at single spaces into the fields, and returns what comes after them. complete

@@ -134,3 +134,17 @@ type pass struct {
 	// states is how far the volumes are, in their order.
 	states []podstatus.Progress
 }
+
+// progressOf is the progress of a volume after its operation was requested.
+func progressOf(outcome operations.Outcome) podstatus.Progress {
+	switch {
+	case outcome.Err != nil:
+		return podstatus.Progress{Err: outcome.Err, Again: outcome.RetryAfter}
+	case outcome.QueuedFor >= slowOperation:
+		return podstatus.Progress{Err: resolve.WaitFor("queued: many volumes of its type are being mounted or unmounted"), Again: slowOperation}
+	case outcome.RunningFor >= slowOperation:
+		return podstatus.Progress{Err: resolve.WaitFor("mounting takes long: does the storage answer?"), Again: slowOperation}
+	default:
+		return podstatus.Progress{Again: slowOperation}
+	}
+}

@@ -15,6 +15,7 @@ package nodemanager
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -29,6 +30,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
+
+// slowOperation is after how long a running operation is reported in the pod's condition.
+const slowOperation = 5 * time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[types.UID]
 

@@ -2,11 +2,13 @@ package nodemanager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"github.com/stowage-dev/stowage/internal/event"
@@ -54,7 +56,7 @@ func (p *projections) read(ctx context.Context, at *pass) {
 
 func (p *projections) readVolume(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume) {
 	files, renew, err := content.Of(ctx, p.objects, pod, volume.Volume)
-	volume.Projected.err, volume.Projected.renew = resolve.PendingIfUnreadable(err), renew
+	volume.Projected.err, volume.Projected.renew = pendingIfUnreadable(err), renew
 	if err != nil {
 		return
 	}
@@ -85,7 +87,7 @@ func (p *projections) refresh(ctx context.Context, at *pass, volume *DesiredVolu
 	if outcome.Err != nil {
 		return p.outdated(at.pod, volume, outcome.Err, outcome.RetryAfter)
 	}
-	return podstatus.Progress{Done: true, Again: podstatus.SlowOperation}
+	return podstatus.Progress{Done: true, Again: slowOperation}
 }
 
 // republish publishes a mounted volume again, if its driver requires that.
@@ -129,4 +131,13 @@ func (p *projections) untilRenewal(projected *Projected) time.Duration {
 		return 0
 	}
 	return max(projected.renew.Sub(p.clock.Now()), podstatus.FirstClaimWait)
+}
+
+// pendingIfUnreadable makes an error one to wait for, if it lasts only until the API server
+// knows that the pod is on this node.
+func pendingIfUnreadable(err error) error {
+	if errors.Is(err, content.ErrMissing) && apierrors.IsForbidden(err) {
+		return resolve.WaitFor("waiting: %v", err)
+	}
+	return err
 }

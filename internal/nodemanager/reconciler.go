@@ -85,21 +85,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	at := &pass{pod: pod, desired: r.desired.Want(pod)}
 	at.states = make([]podstatus.Progress, len(at.desired.Volumes))
-	defer func() { at.operations.Close() }()
-	if err := r.look(at); err != nil {
-		return reconcile.Result{}, err
-	}
 	// All volumes before the first is mounted, so that one write reports all disks as in use.
 	for _, volume := range at.desired.Volumes {
 		volume.Unresolved = r.ensureResolved(ctx, pod, volume)
 	}
 	attachments := r.disks.want(ctx, at)
 	r.projections.read(ctx, at)
-	r.advanceAll(ctx, at, attachments)
-	for range looksAgain {
-		if !at.operations.Settle(ctx) {
-			break
-		}
+	defer func() { at.operations.Close() }()
+	for looks := 0; looks == 0 || looks <= looksAgain && at.operations.Settle(ctx); looks++ {
 		if err := r.look(at); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -189,7 +182,7 @@ func (r *Reconciler) mount(ctx context.Context, at *pass, volume *DesiredVolume,
 		// By the next attempt, the claim may be bound to another volume, or the volume attached again.
 		volume.Resolved = nil
 	}
-	state := podstatus.OfOperation(outcome)
+	state := progressOf(outcome)
 	state.Again = volume.retryAfter(outcome.Err, state.Again)
 	return state
 }

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 // nodeHandler wakes the pods that want disks when volumesAttached of the node changes: a node
@@ -32,7 +34,7 @@ func (r *Reconciler) nodeHandler() handler.TypedEventHandler[client.Object, type
 // watchDisks wakes the pods that want disks when device nodes come or go. What failed for want
 // of a disk is retried at once.
 func (r *Reconciler) watchDisks(ctx context.Context, q queue) error {
-	go watchAgain(ctx, "watching disks come and go", r.Disks.Watch, func() {
+	go wake.WhileWatching(ctx, "watching disks come and go", r.Disks.Watch, func() {
 		for _, pod := range r.inUse.Pods() {
 			r.operations.Forget(pod)
 		}

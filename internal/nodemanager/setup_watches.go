@@ -7,27 +7,11 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-const (
-	// compareInterval is how often pods and directories are compared without an event.
-	compareInterval = 5 * time.Minute
-	// watchRetry is how soon a watch that failed begins again.
-	watchRetry = 10 * time.Second
-)
-
-// watchAgain watches until the context ends, again after each error.
-func watchAgain(ctx context.Context, doing string, watch func(ctx context.Context, changed func()) error, changed func()) {
-	for ctx.Err() == nil {
-		if err := watch(ctx, changed); err != nil {
-			logf.FromContext(ctx).Error(err, doing)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchRetry):
-		}
-	}
-}
+// compareInterval is how often pods and directories are compared without an event.
+const compareInterval = 5 * time.Minute
 
 // watchVolumes wakes the pods of volumes whose type reports a change.
 func (r *Reconciler) watchVolumes(ctx context.Context, q queue) error {
@@ -41,7 +25,7 @@ func (r *Reconciler) watchVolumes(ctx context.Context, q queue) error {
 
 // watchMounts wakes the pods that lost mounts.
 func (r *Reconciler) watchMounts(ctx context.Context, q queue) error {
-	go watchAgain(ctx, "watching the mount table", r.WatchMounts, func() {
+	go wake.WhileWatching(ctx, "watching the mount table", r.WatchMounts, func() {
 		table, err := r.Mounter.Table()
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "looking for lost mounts")

@@ -47,11 +47,11 @@ func (s *subPaths) ensureMounted(ctx context.Context, at *pass, volume *DesiredV
 	}
 	parts, err := s.resolve(ctx, at.pod, &resolved, missing)
 	if err != nil {
-		return volume.failed(resolve.PendingIfUnreadable(err))
+		return volume.failed(pendingIfUnreadable(err))
 	}
 	queue := volumes.QueueOf(resolved.Plugin, resolved.Spec, s.tree.VolumeDir(at.pod.UID, resolved.Location()))
 	task := operations.Task{Kind: operations.Mounting, Type: queue, Dir: s.tree.SubPathsDir(at.pod.UID, resolved.Name()), Pod: at.pod.UID}
-	return podstatus.OfOperation(at.operations.Do(ctx, task, func(ctx context.Context) error {
+	return progressOf(at.operations.Do(ctx, task, func(ctx context.Context) error {
 		return s.mount(ctx, at.pod.UID, &resolved, parts)
 	}))
 }
@@ -146,7 +146,7 @@ func (s *subPaths) ensureGone(ctx context.Context, uid types.UID, running operat
 		if outcome.Err != nil {
 			problems = append(problems, fmt.Errorf("parts of volume %s: %w", name, outcome.Err))
 		}
-		states = append(states, podstatus.OfOperation(outcome))
+		states = append(states, progressOf(outcome))
 	}
 	return states, problems
 }

@@ -131,7 +131,7 @@ func (r *remover) remove(ctx context.Context, uid types.UID) (again time.Duratio
 		return podstatus.Soonest(states), problems, running.Settle(ctx)
 	}
 	if running.IsRunning() {
-		return podstatus.SlowOperation, nil, false
+		return slowOperation, nil, false
 	}
 	if err := r.Tree.RemovePod(uid); err != nil {
 		return 0, []error{err}, false
@@ -142,7 +142,7 @@ func (r *remover) remove(ctx context.Context, uid types.UID) (again time.Duratio
 // unpublish unmounts one volume, once no part of it is mounted.
 func (r *remover) unpublish(ctx context.Context, uid types.UID, at poddir.Location, running operations.View) (podstatus.Progress, error) {
 	if r.subPaths.remain(uid, at.Name) {
-		return podstatus.Progress{Again: podstatus.SlowOperation}, nil
+		return podstatus.Progress{Again: slowOperation}, nil
 	}
 	plugin, known := r.findType(at)
 	dir := r.Tree.VolumeDir(uid, at)
@@ -155,9 +155,9 @@ func (r *remover) unpublish(ctx context.Context, uid types.UID, at poddir.Locati
 	task := operations.Task{Kind: operations.Unmounting, Type: r.queueOf(uid, at), Dir: dir, Pod: uid, About: []any{effect.Volume, at.Name, effect.Node, r.NodeName, effect.Pod, string(uid)}}
 	outcome := running.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
 	if outcome.Err != nil {
-		return podstatus.OfOperation(outcome), fmt.Errorf("volume %s: %w", at.Name, outcome.Err)
+		return progressOf(outcome), fmt.Errorf("volume %s: %w", at.Name, outcome.Err)
 	}
-	return podstatus.OfOperation(outcome), nil
+	return progressOf(outcome), nil
 }
 
 // queueOf returns the queue for the operations of a volume that is known by its directory.

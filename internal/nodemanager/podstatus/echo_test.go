@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestAPodIsReconciledUnlessOnlyItsOwnConditionChanged(t *testing.T) {
+func TestAPodIsReconciledUnlessOnlyWhatTheAgentWritesChanged(t *testing.T) {
 	own := corev1.PodCondition{Type: stowagev1alpha1.VolumesReadyCondition, Status: corev1.ConditionTrue}
 	tests := map[string]struct {
 		change func(before, now *corev1.Pod)
@@ -29,6 +29,13 @@ func TestAPodIsReconciledUnlessOnlyItsOwnConditionChanged(t *testing.T) {
 			now.Status.Conditions = append(now.Status.Conditions, own)
 			now.DeletionTimestamp = new(metav1.Now())
 		}, false},
+		"its deletion comes to its end": {func(before, now *corev1.Pod) {
+			for grace, pod := range []*corev1.Pod{now, before} {
+				pod.Status.Conditions = append(pod.Status.Conditions, own)
+				pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(grace))
+				pod.Generation = int64(3 - grace)
+			}
+		}, true},
 		"a container runs": {func(_, now *corev1.Pod) { nodetest.Deleting(now, true).Status.Conditions = []corev1.PodCondition{own} }, false},
 		"a label changed": {func(_, now *corev1.Pod) {
 			now.Status.Conditions = append(now.Status.Conditions, own)

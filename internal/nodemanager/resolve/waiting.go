@@ -3,10 +3,6 @@ package resolve
 import (
 	"errors"
 	"fmt"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
 type waitError struct{ message string }
@@ -22,13 +18,4 @@ func WaitFor(format string, arguments ...any) error {
 func IsWait(err error) bool {
 	var wait *waitError
 	return errors.As(err, &wait)
-}
-
-// PendingIfUnreadable makes an error of package content one to wait for, if it lasts only until the
-// API server knows that the pod is on this node.
-func PendingIfUnreadable(err error) error {
-	if errors.Is(err, content.ErrMissing) && apierrors.IsForbidden(err) {
-		return WaitFor("waiting: %v", err)
-	}
-	return err
 }
