@@ -97,9 +97,10 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 			return reconcile.Result{}, err
 		}
 		r.advanceAll(ctx, at, attachments)
-	}
-	if err := ensureDescribed(r.Tree, at); err != nil {
-		return reconcile.Result{}, err
+		// Before the wait: no container starts without a volume that is being mounted.
+		if err := ensureDescribed(r.Tree, at); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	r.Numbers.SetPod(pod, metricsOf(r.Tree, at))
 	if err := r.reports.ensureCondition(ctx, at); err != nil {
@@ -120,10 +121,11 @@ func (r *Reconciler) look(at *pass) (err error) {
 	return err
 }
 
-// advanceAll brings each volume a step further that is neither mounted nor failed in this pass.
+// advanceAll brings each volume a step further that hasn't failed in this pass. What was mounted at an
+// earlier look may be lost by now, and a disk that was gone may be back.
 func (r *Reconciler) advanceAll(ctx context.Context, at *pass, disks *attachments) {
 	for i, volume := range at.desired.Volumes {
-		if at.states[i].Done || at.states[i].Err != nil {
+		if err := at.states[i].Err; err != nil && !errors.Is(err, volumes.ErrGone) {
 			continue
 		}
 		at.states[i] = r.subPaths.ensureMounted(ctx, at, volume, r.advance(ctx, at, volume, disks))

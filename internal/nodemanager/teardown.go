@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -64,7 +65,7 @@ func (r *remover) teardown(ctx context.Context, uid types.UID, cached *corev1.Po
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	r.forget(uid)
-	return reconcile.Result{}, r.finishDeletion(ctx, pod)
+	return r.finishDeletion(ctx, pod)
 }
 
 // forget drops the state of a pod of which nothing is left on the node.
@@ -98,22 +99,21 @@ func (r *remover) reportProblems(ctx context.Context, uid types.UID, pod *corev1
 // doesn't hold up the others. A time above zero is when to look at running work again.
 func (r *remover) ensureGone(ctx context.Context, uid types.UID) (again time.Duration, problems []error) {
 	r.operations.Cancel(uid)
-	settled := true
-	for looks := 0; settled && looks <= looksAgain; looks++ {
-		again, problems, settled = r.remove(ctx, uid)
+	var running operations.View
+	defer func() { running.Close() }()
+	for looks := 0; looks == 0 || looks <= looksAgain && running.Settle(ctx); looks++ {
+		// Before the directories are listed: a mount that still runs is about to make one.
+		running = r.operations.View(uid)
+		again, problems = r.remove(ctx, uid, running)
 	}
 	return again, problems
 }
 
-// remove takes one look at what is left of a pod, and removes it as far as it can by now. If settled,
-// it is to look again.
-func (r *remover) remove(ctx context.Context, uid types.UID) (again time.Duration, problems []error, settled bool) {
-	// Before the directories are listed: a mount that still runs is about to make one.
-	running := r.operations.View(uid)
-	defer running.Close()
+// remove takes one look at what is left of a pod, and removes what it can by now.
+func (r *remover) remove(ctx context.Context, uid types.UID, running operations.View) (again time.Duration, problems []error) {
 	found, err := r.Tree.Volumes(uid)
 	if err != nil {
-		return 0, []error{err}, false
+		return 0, []error{err}
 	}
 	r.Numbers.SetLeft(uid, found)
 	states, problems := r.subPaths.ensureGone(ctx, uid, running, found, func(at poddir.Location) string { return r.queueOf(uid, at) })
@@ -128,15 +128,15 @@ func (r *remover) remove(ctx context.Context, uid types.UID) (again time.Duratio
 		states = append(states, state)
 	}
 	if len(states) > 0 || len(problems) > 0 {
-		return podstatus.Soonest(states), problems, running.Settle(ctx)
+		return podstatus.Soonest(states), problems
 	}
 	if running.IsRunning() {
-		return slowOperation, nil, false
+		return slowOperation, nil
 	}
 	if err := r.Tree.RemovePod(uid); err != nil {
-		return 0, []error{err}, false
+		return 0, []error{err}
 	}
-	return 0, nil, false
+	return 0, nil
 }
 
 // unpublish unmounts one volume, once no part of it is mounted.
@@ -178,17 +178,18 @@ func (r *remover) findType(at poddir.Location) (volumes.Plugin, bool) {
 }
 
 // finishDeletion deletes a terminating pod, of which nothing is left on the node, from the API
-// server. A pod that was created again under the same name has another UID, and stays.
-func (r *remover) finishDeletion(ctx context.Context, pod *corev1.Pod) error {
-	if pod == nil || pod.DeletionTimestamp == nil {
-		return nil
+// server. A pod that was created again under the same name has another UID, and stays. A pod that
+// changed since it was read may run a container by now: it is read again.
+func (r *remover) finishDeletion(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+	if pod == nil || pod.DeletionTimestamp == nil || len(pod.Finalizers) > 0 && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 {
+		return reconcile.Result{}, nil
 	}
-	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil && *seconds == 0 && len(pod.Finalizers) > 0 {
-		return nil
+	err := r.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: podstatus.FirstClaimWait}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return reconcile.Result{}, fmt.Errorf("finishing the deletion of pod %s: %w", client.ObjectKeyFromObject(pod), err)
 	}
-	err := r.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("finishing the deletion of pod %s: %w", client.ObjectKeyFromObject(pod), err)
-	}
-	return nil
+	return reconcile.Result{}, nil
 }

@@ -131,7 +131,7 @@ func TestADeletionIsFinishedOnlyForThePodItWasMeantFor(t *testing.T) {
 		return nil
 	}}
 	bench := newBench(t, clientWith(api, pod), clientWith(api, pod))
-	if err := bench.remover.finishDeletion(t.Context(), old); err != nil {
+	if _, err := bench.remover.finishDeletion(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 	var asked client.DeleteOptions

@@ -174,8 +174,8 @@ func (r *Reader) want(pod types.UID, of key) (at *object, known client.Object, w
 	return at, at.known, at.pods[pod]
 }
 
-// readLive reads an object from the API server for a pod, and watches it from then on, even if it
-// is missing.
+// readLive reads an object from the API server for a pod, and begins to watch it, even if it is
+// missing.
 func (r *Reader) readLive(ctx context.Context, pod types.UID, at *object) (client.Object, error) {
 	inTime, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

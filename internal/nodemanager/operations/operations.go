@@ -1,7 +1,7 @@
 // Package operations runs mounts, unmounts and other work that may take long, each in a goroutine of
 // its own. It runs one at a time for each volume directory, and a bounded number of each volume type.
-// A failed operation has a backoff. A call never waits for an operation, and the end of the program
-// cancels none.
+// A failed operation has a backoff. Only Settle, Wait and Stop wait for operations, and the end of the
+// program cancels none.
 package operations
 
 import (
@@ -148,7 +148,7 @@ func (o *Operations) wake(pod types.UID) {
 	onEnd(pod)
 }
 
-// run does the work of an operation, and calls OnEnd's function.
+// run does the work of an operation, and calls OnEnd's function if no View sees the end.
 func (o *Operations) run(ctx context.Context, state *operation, work func(context.Context) error) {
 	defer state.cancel()
 	task, began := state.Task, time.Now()
@@ -159,7 +159,7 @@ func (o *Operations) run(ctx context.Context, state *operation, work func(contex
 	o.end(state, err)(task.Pod)
 }
 
-// end records how an operation ended, and returns OnEnd's function.
+// end records how an operation ended, and returns what is to be called with its pod.
 func (o *Operations) end(state *operation, err error) func(types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

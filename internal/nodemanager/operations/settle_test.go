@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -127,13 +128,15 @@ func TestThePodIsReconciledOnceForEndsThatALookDoesNotSee(t *testing.T) {
 }
 
 func TestALookEndsWithItsPass(t *testing.T) {
-	l, hangs := newLook(t), make(nodetest.Gate)
-	l.mount(t, "hangs", hangs.Work)
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	if l.Settle(ctx) {
-		t.Error("it saw an end")
-	}
-	hangs <- nil
-	<-l.woken
+	synctest.Test(t, func(t *testing.T) {
+		l, hangs := newLook(t), make(nodetest.Gate)
+		l.mount(t, "hangs", hangs.Work)
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if began := time.Now(); l.Settle(ctx) || time.Since(began) > 0 {
+			t.Error("it waited, or saw an end")
+		}
+		hangs <- nil
+		<-l.woken
+	})
 }

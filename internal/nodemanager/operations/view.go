@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settleTime is how long Settle waits at most. Most operations take less, and an earlier pass is
+// settleTime is how long Settle waits at most. Most operations take less: the pass that began them is
 // then the last one.
 const settleTime = 100 * time.Millisecond
 
@@ -41,7 +41,8 @@ func (o *Operations) IsRunning(pod types.UID) bool { return o.View(pod).IsRunnin
 func (v View) IsRunning() bool { return len(v.running) > 0 }
 
 // Do is Operations.Do, unless an operation of the same kind has succeeded or was cancelled at the
-// directory since: it still counts as running. OnEnd's function was called, or is about to be.
+// directory since: it still counts as running, and OnEnd's function was called, or is about to be. The
+// owner sees the end of what it begins, by Settle, or else OnEnd's function is called.
 func (v View) Do(ctx context.Context, task Task, work func(context.Context) error) Outcome {
 	o := v.operations
 	o.mu.Lock()

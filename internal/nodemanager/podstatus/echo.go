@@ -10,8 +10,9 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// IsEcho reports whether a pod changed only by what this program writes: its condition, or the end of
-// a deletion, just before the pod is gone. Such an update needs no pass. A removed condition does.
+// IsEcho reports whether a pod changed only by the condition that this program writes, or by the time of
+// a deletion that had begun: no volume depends on it. Such an update needs no pass. A removed condition
+// does.
 func IsEcho(before, now *corev1.Pod) bool {
 	if !slices.ContainsFunc(now.Status.Conditions, isOwn) || before.UID != now.UID {
 		return false
@@ -24,7 +25,7 @@ func isOwn(condition corev1.PodCondition) bool {
 }
 
 // withoutOwn returns the pod without that condition, without the time of a deletion that has begun, and
-// without what any write changes.
+// without versions and managers, which any write changes.
 func withoutOwn(pod *corev1.Pod) *corev1.Pod {
 	bare := *pod
 	bare.ResourceVersion, bare.Generation, bare.ManagedFields = "", 0, nil
