@@ -44,9 +44,9 @@ func (r *Reconciler) watchObjects(_ context.Context, q queue) error {
 	return nil
 }
 
-// watchDirectories wakes a pod when one of its operations ends, unless its pass sees that. At the start, and at each later
-// comparison, it wakes every pod that has a directory. A pod that was deleted while the agent was
-// down has no event.
+// watchDirectories wakes a pod when one of its operations ends, unless its pass sees that. At the
+// start, and at each later comparison, it wakes every pod that has a directory. A pod that was deleted
+// while the agent was down has no event.
 func (r *Reconciler) watchDirectories(ctx context.Context, q queue) error {
 	r.operations.OnEnd(q.Add)
 	go func() {

@@ -17,16 +17,16 @@ func IsEcho(before, now *corev1.Pod) bool {
 	if !slices.ContainsFunc(now.Status.Conditions, isOwn) || before.UID != now.UID {
 		return false
 	}
-	return equality.Semantic.DeepEqual(withoutOwn(before), withoutOwn(now))
+	return equality.Semantic.DeepEqual(withoutEchoes(before), withoutEchoes(now))
 }
 
 func isOwn(condition corev1.PodCondition) bool {
 	return condition.Type == stowagev1alpha1.VolumesReadyCondition
 }
 
-// withoutOwn returns the pod without that condition, without the time of a deletion that has begun, and
-// without versions and managers, which any write changes.
-func withoutOwn(pod *corev1.Pod) *corev1.Pod {
+// withoutEchoes returns the pod without that condition, without the time of a deletion that has begun,
+// and without versions and managers, which any write changes.
+func withoutEchoes(pod *corev1.Pod) *corev1.Pod {
 	bare := *pod
 	bare.ResourceVersion, bare.Generation, bare.ManagedFields = "", 0, nil
 	if pod.DeletionTimestamp != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestAPodIsReconciledUnlessOnlyWhatTheAgentWritesChanged(t *testing.T) {
+func TestAPodIsReconciledUnlessOnlyItsOwnConditionOrTheTimeOfItsDeletionChanged(t *testing.T) {
 	own := corev1.PodCondition{Type: stowagev1alpha1.VolumesReadyCondition, Status: corev1.ConditionTrue}
 	tests := map[string]struct {
 		change func(before, now *corev1.Pod)
