@@ -92,6 +92,7 @@ var _ = Describe("A snapshot of a volume", func() {
 	})
 
 	It("is found on the disk without its NodeVolume, with the claim of its volume", func(ctx context.Context) {
+		needsMounts()
 		snapshot := n.made(ctx, snapshotOf(source))
 		lose(ctx, snapshot)
 		Expect(n.inspected(ctx).Status.Unrecorded.Volumes).To(ConsistOf(entry(snapshot, stowagev1alpha1.LayoutDirectory)))

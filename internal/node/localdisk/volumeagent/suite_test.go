@@ -233,7 +233,7 @@ func provisioned(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string
 	return verdict
 }
 
-// needsMounts skips a spec if this process can't mount, nor open loop devices.
+// needsMounts skips a spec if this process can't mount, nor open loop devices, nor read the records of volumes.
 func needsMounts() {
 	if !mounttest.MayMount() {
 		Skip("NOT RUN: needs root, and a mount namespace of its own, to mount")
