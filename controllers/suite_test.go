@@ -42,7 +42,7 @@ func TestControllers(t *testing.T) {
 var managerConfigs = map[reconciler.Scope]*rest.Config{}
 
 var _ = BeforeSuite(func() {
-	server, err := apiserver.Start(apiserver.Options{Rights: true, Gates: "CrossNamespaceVolumeDataSource=true"})
+	server, err := apiserver.Start(apiserver.Options{OneByOne: true, Rights: true, Gates: "CrossNamespaceVolumeDataSource=true"})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	_, err = envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{snapshotCRDs(), grantCRD()}, ErrorIfPathMissing: true})

@@ -48,7 +48,7 @@ func TestDocs(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	server, err = apiserver.Start(apiserver.Options{WithoutCRDs: true})
+	server, err = apiserver.Start(apiserver.Options{OneByOne: true, WithoutCRDs: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	scheme, err = program.Scheme()

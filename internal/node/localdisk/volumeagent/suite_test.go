@@ -52,7 +52,7 @@ var _ = BeforeSuite(func() {
 	ctrl.SetLogger(GinkgoLogr)
 	Expect(stowagev1alpha1.AddToScheme(objects)).To(Succeed())
 	var err error
-	server, err = apiserver.Start(apiserver.Options{Rights: true})
+	server, err = apiserver.Start(apiserver.Options{OneByOne: true, Rights: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	admin, err = client.New(server.Config, client.Options{Scheme: objects})
