@@ -314,7 +314,7 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 	},
 		Entry("of a driver that is not served", func(content *snapshotv1.VolumeSnapshotContent) { content.Spec.Driver = "other.example.com" }),
 		Entry("of a group", func(content *snapshotv1.VolumeSnapshotContent) {
-			metav1.SetMetaDataAnnotation(&content.ObjectMeta, "snapshot.storage.kubernetes.io/volumegroupsnapshot-handle", "g")
+			metav1.SetMetaDataAnnotation(&content.ObjectMeta, "groupsnapshot.storage.k8s.io/volumeGroupSnapshotHandle", "g")
 		}),
 	)
 

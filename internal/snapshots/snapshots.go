@@ -5,10 +5,7 @@
 package snapshots
 
 import (
-	"slices"
-
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
@@ -28,8 +25,6 @@ const (
 	// deletes the snapshot.
 	DeletionSecretName      = "snapshot.storage.kubernetes.io/deletion-secret-name"
 	DeletionSecretNamespace = "snapshot.storage.kubernetes.io/deletion-secret-namespace"
-	// groupMember is on the content of a snapshot that was made together with others.
-	groupMember = "snapshot.storage.kubernetes.io/volumegroupsnapshot-handle"
 )
 
 // Finalizers of external-snapshotter.
@@ -43,9 +38,6 @@ const (
 	// ClaimProtection keeps a claim while snapshots of its volume are made.
 	ClaimProtection = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 )
-
-// groupKind is the kind of what owns the VolumeSnapshots that were made together.
-const groupKind = "VolumeGroupSnapshot"
 
 // ContentName is the name of the content that is made for the VolumeSnapshot with this UID.
 func ContentName(owner types.UID) string { return "snapcontent-" + string(owner) }
@@ -77,15 +69,4 @@ func IsOf(content *snapshotv1.VolumeSnapshotContent, snapshot *snapshotv1.Volume
 func IsFor(content *snapshotv1.VolumeSnapshotContent, snapshot *snapshotv1.VolumeSnapshot) bool {
 	ref := content.Spec.VolumeSnapshotRef
 	return ref.Namespace == snapshot.Namespace && ref.Name == snapshot.Name
-}
-
-// IsInGroup reports whether a VolumeSnapshot was made together with others.
-func IsInGroup(snapshot *snapshotv1.VolumeSnapshot) bool {
-	return snapshot.Status != nil && snapshot.Status.VolumeGroupSnapshotName != nil ||
-		slices.ContainsFunc(snapshot.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == groupKind })
-}
-
-// IsContentInGroup reports whether the snapshot of a content was made together with others.
-func IsContentInGroup(content *snapshotv1.VolumeSnapshotContent) bool {
-	return metav1.HasAnnotation(content.ObjectMeta, groupMember) || content.Status != nil && content.Status.VolumeGroupSnapshotHandle != nil
 }
