@@ -13,7 +13,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
+	"github.com/stowage-dev/stowage/controllers/starter"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -55,8 +55,8 @@ func managerOf(w *world) (start func() error, events chan string) {
 	claims := persistentvolumeclaim.New(deps)
 	Expect(claims.SetupWithManager(mgr)).To(Succeed())
 	ctx := runManager(mgr)
-	starter := volumesnapshotcontent.NewStarter(deps, claims.WatchSnapshots)
-	return func() error { return starter.Start(ctx) }, w.events.Events
+	started := starter.New(deps.Live, snapshotAPI(), claims.WatchSnapshots)
+	return func() error { return started.Start(ctx) }, w.events.Events
 }
 
 // newManager is a manager of no reconciler yet.

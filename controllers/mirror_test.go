@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -127,7 +128,7 @@ func (m *mirror) written(ctx context.Context, object client.Object, err error) e
 }
 
 func isCustom(kind schema.GroupVersionKind) bool {
-	return kind.Group == stowagev1alpha1.GroupVersion.Group || kind.Group == snapshotv1.GroupName
+	return kind.Group == stowagev1alpha1.GroupVersion.Group || kind.Group == snapshotv1.GroupName || kind.Group == groupsnapshotv1.GroupName
 }
 
 // keep keeps an object unless a later state of it is there.

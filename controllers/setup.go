@@ -12,6 +12,7 @@
 //	ephemeral               make the claims of generic ephemeral volumes
 //	volumesnapshot          make and bind contents of VolumeSnapshots, where no snapshot-controller does
 //	volumesnapshotcontent   make and delete snapshots, once their CRDs are there
+//	volumegroupsnapshotcontent   the same for snapshots of several volumes
 //	volumeattributesclass   protect VolumeAttributesClasses in use
 //
 // Reconcilers read, call and write. Decisions are in internal/binder and internal/attach;
@@ -24,6 +25,8 @@ import (
 	"fmt"
 	"time"
 
+	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/clock"
@@ -37,12 +40,14 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/starter"
 	"github.com/stowage-dev/stowage/controllers/storagebackend"
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/controllers/storageclass"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
+	"github.com/stowage-dev/stowage/controllers/volumegroupsnapshotcontent"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/attachintent"
@@ -118,7 +123,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		volumeattachment.New(deps),
 		comparison.New(deps),
 		storageclass.New(deps),
-		volumesnapshotcontent.NewStarter(deps, func() error {
+		starter.New(deps.Live, snapshotAPI(), func() error {
 			var bound error
 			if options.BindSnapshots {
 				// The index has to be there before the informer.
@@ -126,6 +131,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			}
 			return errors.Join(bound, claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
 		}),
+		starter.New(deps.Live, groupSnapshotAPI(), func() error { return volumegroupsnapshotcontent.New(deps).SetupWithManager(mgr) }),
 	}
 	if options.Namespace != "" {
 		reconcilers = append(reconcilers, csicapacity.New(deps), csicapacity.NewRefresher(deps))
@@ -139,6 +145,22 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		}
 	}
 	return nil
+}
+
+// snapshotAPI is what a manager needs to serve snapshots.
+func snapshotAPI() starter.API {
+	return starter.API{
+		Of: "snapshots", Version: "snapshot.storage.k8s.io/v1",
+		Lists: []client.ObjectList{&snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{}},
+	}
+}
+
+// groupSnapshotAPI is what a manager needs to serve snapshots of several volumes.
+func groupSnapshotAPI() starter.API {
+	return starter.API{
+		Of: "group snapshots", Version: "groupsnapshot.storage.k8s.io/v1",
+		Lists: []client.ObjectList{&groupsnapshotv1.VolumeGroupSnapshotContentList{}},
+	}
 }
 
 // dependenciesOf returns what a manager's reconcilers are made of.

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 
+	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -60,6 +61,7 @@ func (w *world) empty() {
 		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeVolumeList{}, &stowagev1alpha1.NodeRecyclingList{},
 		&stowagev1alpha1.NodeDiskList{}, &storagev1.CSIStorageCapacityList{},
 		&storagev1.StorageClassList{}, &storagev1.VolumeAttributesClassList{},
+		&groupsnapshotv1.VolumeGroupSnapshotContentList{}, &groupsnapshotv1.VolumeGroupSnapshotClassList{},
 		&snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotClassList{}, &gatewayv1beta1.ReferenceGrantList{},
 	} {
 		for _, object := range w.all(list) {

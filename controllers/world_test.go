@@ -25,6 +25,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
+	"github.com/stowage-dev/stowage/controllers/volumegroupsnapshotcontent"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/attachintent"
@@ -91,6 +92,8 @@ type world struct {
 	locals      *nodevolume.Reconciler
 	// snapshots runs only in specs that are about it.
 	snapshots *volumesnapshotcontent.Reconciler
+	// groups runs only in specs that are about it, too.
+	groups *volumegroupsnapshotcontent.Reconciler
 	// binds runs only in specs that are about it, too.
 	binds  *volumesnapshot.Reconciler
 	adopts *nodevolume.Adopter
@@ -128,6 +131,7 @@ func (w *world) restart() {
 	w.storageClasses = storageclass.New(w.dependencies(w.views.storageClasses))
 	w.backends = storagebackend.New(w.dependencies(w.views.backends))
 	w.snapshots = volumesnapshotcontent.New(w.dependencies(w.views.snapshots))
+	w.groups = volumegroupsnapshotcontent.New(w.dependencies(w.views.groups))
 	w.binds = volumesnapshot.New(w.dependencies(w.views.binds))
 	w.disks = nodevolume.NewDiskReconciler(w.dependencies(w.views.disks))
 	w.capacities = csicapacity.New(w.dependencies(w.views.capacities))

@@ -26,13 +26,13 @@ func mayRelease(content *snapshotv1.VolumeSnapshotContent) bool {
 }
 
 // isSettled reports whether there is nothing to do for a content. One that is kept by finalizers of
-// others is settled, too. Those of group snapshots are left to the driver's csi-snapshotter.
+// others is settled, too. The snapshot of a group's member is made with its group, and snapshot-controller records it.
 func isSettled(content *snapshotv1.VolumeSnapshotContent) bool {
 	switch {
-	case snapshots.IsContentInGroup(content):
-		return true
 	case mayRelease(content):
 		return !slices.Contains(content.Finalizers, snapshots.ContentProtection)
+	case snapshots.IsContentInGroup(content) && handle(content) == "":
+		return true
 	default:
 		return isReady(content) && !isBeingCreated(content)
 	}
@@ -52,6 +52,11 @@ func recorded(content *snapshotv1.VolumeSnapshotContent) string {
 		return ""
 	}
 	return ptr.Deref(content.Status.SnapshotHandle, "")
+}
+
+// handle returns the handle that a person named, or else the recorded one; "" for none.
+func handle(content *snapshotv1.VolumeSnapshotContent) string {
+	return ptr.Deref(content.Spec.Source.SnapshotHandle, recorded(content))
 }
 
 // isCleared reports whether the status is what release leaves of a snapshot that is gone. A search that failed leaves

@@ -27,6 +27,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -103,7 +104,7 @@ func (r *Reconciler) execute(ctx context.Context, content *snapshotv1.VolumeSnap
 	case isReady(content):
 		// A crash came between the write of the status and this one.
 		return ctrl.Result{}, r.maker.removeBeingCreated(ctx, content)
-	case content.Spec.Source.SnapshotHandle != nil:
+	case content.Spec.Source.SnapshotHandle != nil || snapshots.IsContentInGroup(content):
 		return r.maker.find(ctx, content)
 	default:
 		return r.maker.create(ctx, content)
@@ -120,7 +121,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers.Of(mgr, "volumesnapshotcontent", snapshotWorkers),
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoff, backoffMax),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](snapshots.Backoff, snapshots.BackoffMax),
 			CacheSyncTimeout:        syncTimeout,
 		}).
 		Complete(effect.Reported[ctrl.Request](r))

@@ -73,7 +73,7 @@ func checkSame(content *snapshotv1.VolumeSnapshotContent, made *backend.Snapshot
 	return nil
 }
 
-// find looks for a snapshot that a person names.
+// find looks for a snapshot that a person names, or that was made with its group.
 func (m *maker) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
 	of, err := m.targets.find(ctx, content)
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *maker) find(ctx context.Context, content *snapshotv1.VolumeSnapshotCont
 	if err := m.ensureRecorded(ctx, content, of.object); err != nil {
 		return ctrl.Result{}, err
 	}
-	found, err := of.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
+	found, err := of.FindSnapshot(ctx, handle(content))
 	if err != nil {
 		return m.report.failed(ctx, content, event.SnapshotCheckFailed, err)
 	}

@@ -50,16 +50,23 @@ func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapsh
 
 // handleOf returns the handle of a deleted content's snapshot; "" for none. One that a person named may not be recorded
 // yet: then the storage says whether it is there. One that was deleted is not looked for again: it may be another by now.
+// That of a group's member is deleted with its group, and counts as none here.
 func (r *releaser) handleOf(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (string, error) {
 	named := content.Spec.Source.SnapshotHandle
+	if snapshots.IsContentInGroup(content) {
+		return "", nil
+	}
 	if handle := recorded(content); handle != "" || named == nil || isCleared(content) {
 		return handle, nil
 	}
 	of, err := r.targets.find(ctx, content)
+	var found *backend.Snapshot
 	if err == nil {
-		_, err = of.FindSnapshot(ctx, *named)
+		found, err = of.FindSnapshot(ctx, *named)
 	}
 	switch {
+	case err == nil && found.Group != "":
+		return "", nil
 	case err == nil:
 		return *named, nil
 	case errors.Is(err, backend.NotFound) || errors.Is(err, backend.Conflict) || errors.Is(err, backend.Invalid) && !errors.Is(err, errSeveral):

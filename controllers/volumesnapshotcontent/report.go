@@ -3,7 +3,6 @@ package volumesnapshotcontent
 import (
 	"context"
 	"errors"
-	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,16 +19,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
-)
-
-const (
-	// backoff is the first delay of a retry, and backoffMax the last.
-	backoff    = time.Second
-	backoffMax = 5 * time.Minute
-	// untilReady is how often a snapshot is asked for that the storage still uploads.
-	untilReady = 10 * time.Second
 )
 
 // reporter writes what the storage says into the status of contents, and sends their events.
@@ -62,6 +54,9 @@ func (r *reporter) made(ctx context.Context, content *snapshotv1.VolumeSnapshotC
 	if size := made.RestoreSize.Value(); status.RestoreSize == nil && size > 0 {
 		status.RestoreSize = &size
 	}
+	if status.VolumeGroupSnapshotHandle == nil && made.Group != "" {
+		status.VolumeGroupSnapshotHandle = &made.Group
+	}
 	status.ReadyToUse, status.Error = &made.Ready, nil
 	if !apiequality.Semantic.DeepEqual(before.Status, status) {
 		if err := r.client.Status().Patch(ctx, content, patch.Fenced(before)); err != nil {
@@ -71,7 +66,7 @@ func (r *reporter) made(ctx context.Context, content *snapshotv1.VolumeSnapshotC
 	if made.Ready {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: untilReady}, nil
+	return ctrl.Result{RequeueAfter: snapshots.UntilReady}, nil
 }
 
 // failed records why there is no snapshot yet, and when it is tried again. Work that goes on has no event: what is
@@ -96,7 +91,7 @@ func (r *reporter) failed(ctx context.Context, content *snapshotv1.VolumeSnapsho
 	if backend.KindOf(failure) != backend.InProgress {
 		r.warn(content, reason, text)
 	}
-	return retry(failure)
+	return snapshots.Retry(failure)
 }
 
 // unreleased says why a content isn't let go yet.
@@ -105,7 +100,7 @@ func (r *reporter) unreleased(content *snapshotv1.VolumeSnapshotContent, failure
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	}
 	r.warn(content, event.SnapshotDeleteError, failure.Error())
-	return retry(failure)
+	return snapshots.Retry(failure)
 }
 
 func (r *reporter) warn(content *snapshotv1.VolumeSnapshotContent, reason, text string) {
@@ -121,16 +116,4 @@ func (r *reporter) deleted(content *snapshotv1.VolumeSnapshotContent) {
 func (r *reporter) kept(content, other *snapshotv1.VolumeSnapshotContent) {
 	r.events.Eventf(content, nil, corev1.EventTypeNormal, event.SnapshotKept, "Snapshot",
 		"the snapshot stays: VolumeSnapshotContent %s has it, too", other.Name)
-}
-
-// retry returns when a call is repeated. What only a person cures is tried rarely.
-func retry(failure error) (ctrl.Result, error) {
-	switch backend.KindOf(failure) {
-	case backend.Invalid, backend.Conflict, backend.NotFound:
-		return ctrl.Result{RequeueAfter: backoffMax}, nil
-	case backend.InProgress:
-		return ctrl.Result{RequeueAfter: untilReady}, nil
-	default:
-		return ctrl.Result{}, failure
-	}
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,12 +13,9 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/opener"
-	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
-
-// maxParameters and maxParameterBytes bound what a class makes a driver's call carry.
-const maxParameters, maxParameterBytes = 256, 32 << 10
 
 // targets find the backends of contents, and what the calls have.
 type targets struct {
@@ -139,49 +133,5 @@ func (t targets) parameters(ctx context.Context, content *snapshotv1.VolumeSnaps
 	case class.Driver != content.Spec.Driver:
 		return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s is of driver %.200q, and the content is of %.200q", name, class.Driver, content.Spec.Driver)
 	}
-	return t.ofDriver(class, object)
-}
-
-// ofDriver leaves out a class's parameters for csi-snapshotter. Those that name a Secret must name the
-// one that the StorageBackend names: a class must not choose which Secrets the manager reads.
-func (t targets) ofDriver(class *snapshotv1.VolumeSnapshotClass, object *stowagev1alpha1.StorageBackend) (map[string]string, error) {
-	kept, size := map[string]string{}, 0
-	for _, key := range slices.Sorted(maps.Keys(class.Parameters)) {
-		value := class.Parameters[key]
-		size += len(key) + len(value)
-		if call, is := strings.CutPrefix(key, storageclass.SidecarPrefix); !is {
-			kept[key] = value
-		} else if !t.isKnownSecret(call, value, object) {
-			return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s has the parameter %.200q, which is not supported: %s; use a class without the parameter",
-				class.Name, key, secretsOf(object))
-		}
-	}
-	if len(class.Parameters) > maxParameters || size > maxParameterBytes {
-		return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s has %d parameters of %d bytes: use a class with at most %d parameters and %d bytes",
-			class.Name, len(class.Parameters), size, maxParameters, maxParameterBytes)
-	}
-	return kept, nil
-}
-
-// secretsOf says which Secret calls have.
-func secretsOf(object *stowagev1alpha1.StorageBackend) string {
-	if object.Spec.CSI == nil {
-		return "calls have the credentials of StorageBackend " + object.Name
-	}
-	return "calls have the Secret in spec.csi.secrets.provision of StorageBackend " + object.Name
-}
-
-func (t targets) isKnownSecret(call, value string, object *stowagev1alpha1.StorageBackend) bool {
-	if object.Spec.CSI == nil {
-		return false
-	}
-	secret := object.Spec.CSI.Secrets.Provision
-	switch call {
-	case "snapshotter-secret-name", "snapshotter-list-secret-name":
-		return secret != nil && value == secret.Name
-	case "snapshotter-secret-namespace", "snapshotter-list-secret-namespace":
-		return secret != nil && value == t.namespace
-	default:
-		return false
-	}
+	return snapshots.DriverParameters(snapshots.Class{Kind: "VolumeSnapshotClass", Name: class.Name, Parameters: class.Parameters}, object, t.namespace)
 }

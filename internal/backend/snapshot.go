@@ -34,6 +34,21 @@ type Snapshotter interface {
 	FindSnapshot(ctx context.Context, handle string) (*Snapshot, error)
 }
 
+// GroupSnapshotter is a backend that can record the content that several volumes have at one time.
+type GroupSnapshotter interface {
+	// CreateGroupSnapshot makes a snapshot of each volume in the request, all of one time, or finds them made. Repeats
+	// and errors are as those of CreateSnapshot.
+	CreateGroupSnapshot(ctx context.Context, request GroupSnapshotRequest) (*GroupSnapshot, error)
+
+	// DeleteGroupSnapshot removes the group snapshot with this handle, with the snapshots of these handles, which are
+	// all of its members, for ever. All else is as in DeleteSnapshot.
+	DeleteGroupSnapshot(ctx context.Context, handle string, members []string) error
+
+	// FindGroupSnapshot returns the group snapshot with this handle, and members with these handles. Errors are as those
+	// of FindSnapshot.
+	FindGroupSnapshot(ctx context.Context, handle string, members []string) (*GroupSnapshot, error)
+}
+
 // SnapshotRetainer is a Snapshotter that can record that a snapshot is kept though no object in the cluster
 // refers to it any more. Each Snapshotter that is a Lister is one.
 type SnapshotRetainer interface {
@@ -84,6 +99,65 @@ type Snapshot struct {
 	RestoreSize resource.Quantity
 	// Ready is true once volumes can be made from it.
 	Ready bool
+	// Group is what FindSnapshot says of the group snapshot that it was made with: its handle. DeleteGroupSnapshot
+	// deletes it, and DeleteSnapshot must not. Empty for none, and where the storage doesn't say.
+	Group string
+}
+
+// GroupSnapshotRequest asks for snapshots of one time.
+type GroupSnapshotRequest struct {
+	// ID of the group snapshot, made by GroupSnapshotID.
+	ID string
+	// Owner is the UID of the VolumeGroupSnapshot that it is for.
+	Owner types.UID
+	// Volumes are the handles of the volumes: no two are the same.
+	Volumes []string
+	// Parameters of the VolumeGroupSnapshotClass that only the storage understands.
+	Parameters map[string]string
+}
+
+// GroupSnapshot is what a backend says of a group snapshot.
+type GroupSnapshot struct {
+	// Handle identifies it for DeleteGroupSnapshot.
+	Handle string
+	// Created is the time of which it has the content; zero if the storage doesn't say.
+	Created time.Time
+	// Ready is true once volumes can be made from all members.
+	Ready bool
+	// Members are the snapshots, one of each volume.
+	Members []MemberSnapshot
+}
+
+// MemberSnapshot is a snapshot of a group.
+type MemberSnapshot struct {
+	Snapshot
+	// Volume is the handle of its volume.
+	Volume string
+}
+
+// MaxGroup is how many volumes a group snapshot may have: its object has each handle, and the API server's limit is
+// 1.5 MiB.
+const MaxGroup = 1000
+
+// GroupSnapshotID is the id of the group snapshot of a VolumeGroupSnapshot, the same as csi-snapshotter's.
+func GroupSnapshotID(owner types.UID) string { return "groupsnapshot-" + string(owner) }
+
+// Check returns an error of kind Conflict where a request's id is not that of its owner, and of kind
+// Invalid where its volumes can't be those of a group.
+func (r GroupSnapshotRequest) Check() error {
+	distinct := map[string]bool{}
+	for _, volume := range r.Volumes {
+		distinct[volume] = true
+	}
+	switch {
+	case !snapshotOwner.MatchString(string(r.Owner)) || r.ID != GroupSnapshotID(r.Owner):
+		return Conflict.Errorf("the id %.200q isn't that of the group snapshot of the VolumeGroupSnapshot with uid %.200q", r.ID, r.Owner)
+	case len(r.Volumes) == 0 || len(r.Volumes) > MaxGroup:
+		return Invalid.Errorf("the group snapshot names %d volumes: select 1 to %d", len(r.Volumes), MaxGroup)
+	case len(distinct) < len(r.Volumes) || distinct[""]:
+		return Invalid.Errorf("the group snapshot names a volume twice, or one without a handle")
+	}
+	return nil
 }
 
 // SnapshotID is the id of the snapshot of a VolumeSnapshot, the same as csi-snapshotter's: either can
@@ -117,6 +191,16 @@ func SnapshotterOf(b Backend, name string) (Snapshotter, error) {
 	snapshotter, can := As[Snapshotter](b)
 	if !can {
 		return nil, Invalid.Errorf("StorageBackend %s can't make snapshots", name)
+	}
+	return snapshotter, nil
+}
+
+// GroupSnapshotterOf returns the ability of a backend to make group snapshots, or an error of kind Invalid. The
+// name is that of its StorageBackend.
+func GroupSnapshotterOf(b Backend, name string) (GroupSnapshotter, error) {
+	snapshotter, can := As[GroupSnapshotter](b)
+	if !can {
+		return nil, Invalid.Errorf("StorageBackend %s can't make snapshots of groups: delete the VolumeGroupSnapshot, and make a VolumeSnapshot of each claim", name)
 	}
 	return snapshotter, nil
 }

@@ -58,6 +58,12 @@ const (
 	SnapshotCheckFailed = "SnapshotContentCheckandUpdateFailed"
 	// SnapshotDeleteError: the storage can't delete the snapshot, or can't note that it is kept.
 	SnapshotDeleteError = "SnapshotDeleteError"
+	// GroupSnapshotCreationFailed: the storage can't make snapshots of the volumes of a group.
+	GroupSnapshotCreationFailed = "GroupSnapshotCreationFailed"
+	// GroupSnapshotCheckFailed: the storage doesn't say whether it has the group snapshot that a content names.
+	GroupSnapshotCheckFailed = "GroupSnapshotContentCheckandUpdateFailed"
+	// GroupSnapshotDeleteError: the storage can't delete the group snapshot.
+	GroupSnapshotDeleteError = "GroupSnapshotDeleteError"
 	// SnapshotDeleted: the snapshot was deleted from the storage.
 	SnapshotDeleted = "SnapshotDeleted"
 	// SnapshotKept: the content goes, and another one has the same snapshot.

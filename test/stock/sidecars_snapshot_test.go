@@ -100,7 +100,7 @@ var _ = Describe("A disk of Stowage's own with the real snapshot-controller", La
 
 // startSnapshotController installs the CRDs of snapshots and a class of a driver's, and starts their controller
 // for one spec. The CRDs stay: a manager that watches them runs.
-func startSnapshotController(ctx context.Context, driver string) *cluster.Program {
+func startSnapshotController(ctx context.Context, driver string, flags ...string) *cluster.Program {
 	GinkgoHelper()
 	Expect(cluster.InstallSnapshots(ctx, plane.Config)).To(Succeed())
 	class := &snapshotv1.VolumeSnapshotClass{
@@ -108,7 +108,7 @@ func startSnapshotController(ctx context.Context, driver string) *cluster.Progra
 	}
 	create(ctx, class)
 	DeferCleanup(remove, class)
-	program, err := cluster.NewSnapshotController(filepath.Join(world.dir, "kubeconfigs", "admin"), plane.Log("snapshot-controller"))
+	program, err := cluster.NewSnapshotController(filepath.Join(world.dir, "kubeconfigs", "admin"), plane.Log("snapshot-controller"), flags...)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(program.StartReady(ctx)).To(Succeed())
 	DeferCleanup(program.Kill)

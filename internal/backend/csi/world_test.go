@@ -66,6 +66,8 @@ type driver struct {
 	liesOfSnapshots func(*csispec.Snapshot)
 	// refuses is why a volume can't be used as asked.
 	refuses string
+	// groups is the driver's GroupController service.
+	groups *groupDriver
 	// room is what GetCapacity answers.
 	room *csispec.GetCapacityResponse
 }
@@ -79,7 +81,7 @@ type disk struct {
 }
 
 func newDriver() *driver {
-	return &driver{name: driverName, volumes: map[string]*disk{}, snapshots: map[string]*csispec.Snapshot{}, abilities: []ability{
+	return &driver{name: driverName, groups: newGroupDriver(), volumes: map[string]*disk{}, snapshots: map[string]*csispec.Snapshot{}, abilities: []ability{
 		csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
 		csispec.ControllerServiceCapability_RPC_EXPAND_VOLUME, csispec.ControllerServiceCapability_RPC_CLONE_VOLUME,
 		csispec.ControllerServiceCapability_RPC_LIST_VOLUMES, csispec.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES,
@@ -372,6 +374,7 @@ func (w *world) serve(listener net.Listener, options ...grpc.ServerOption) {
 	w.server = grpc.NewServer(append(options, grpc.UnaryInterceptor(w.intercept))...)
 	csispec.RegisterIdentityServer(w.server, w.driver)
 	csispec.RegisterControllerServer(w.server, w.driver)
+	csispec.RegisterGroupControllerServer(w.server, w.groups)
 	go func(server *grpc.Server) { _ = server.Serve(listener) }(w.server)
 }
 

@@ -31,6 +31,8 @@ type CSI struct {
 	room       func(backend.CapacityRequest) (backend.ClassCapacity, error)
 	// places are what SetPlaces set.
 	places []map[string]string
+	// groups are the group snapshots, by handle.
+	groups map[string]backend.GroupSnapshotRequest
 }
 
 var (
@@ -51,7 +53,9 @@ var (
 const handlePrefix = "projects/demo/zones/a/disks/"
 
 // NewCSI makes a driver that keeps its volumes in a backend, by their ids.
-func NewCSI(of *Backend) *CSI { return &CSI{of: of} }
+func NewCSI(of *Backend) *CSI {
+	return &CSI{of: of, groups: map[string]backend.GroupSnapshotRequest{}}
+}
 
 // Type is CSI.
 func (*CSI) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.CSIType }

@@ -43,6 +43,10 @@ const (
 	deleteSnapshot operation = "delete-snapshot"
 	findSnapshot   operation = "find-snapshot"
 	retainSnapshot operation = "retain-snapshot"
+	// The calls about a group snapshot.
+	createGroupSnapshot operation = "create-group-snapshot"
+	deleteGroupSnapshot operation = "delete-group-snapshot"
+	findGroupSnapshot   operation = "find-group-snapshot"
 	// validate is about what a volume object promises.
 	validate operation = "validate"
 	// recycle empties the directory of a volume.
@@ -67,6 +71,9 @@ type key struct{ id, node string }
 // keyOfSnapshot is the key of calls about a snapshot, by its id or its handle. A driver may give a
 // snapshot and a volume the same handle: a call about the one must not replace the answer of the other.
 func keyOfSnapshot(name string) key { return key{id: "snapshot " + name} }
+
+// keyOfGroup is the key of calls about a group snapshot, by its id or its handle.
+func keyOfGroup(name string) key { return key{id: "group snapshot " + name} }
 
 // caller identifies what waits for an answer. For an operation on a volume that is its one
 // reconciler. For an observation, which many may request, it is the backend that each opened.

@@ -48,3 +48,39 @@ func onSnapshot[T any](ctx context.Context, s *served, about subject, name strin
 		return run(ctx, snapshotter)
 	}})
 }
+
+// CreateGroupSnapshot makes a group snapshot.
+func (s *served) CreateGroupSnapshot(ctx context.Context, request backend.GroupSnapshotRequest) (*backend.GroupSnapshot, error) {
+	about := subject{operation: createGroupSnapshot, parameters: parameters{source: fmt.Sprintf("%q", request.Volumes), class: fmt.Sprint(request.Parameters)}}
+	return onGroup[*backend.GroupSnapshot](ctx, s, about, request.ID, func(ctx context.Context, snapshotter backend.GroupSnapshotter) (any, error) {
+		return snapshotter.CreateGroupSnapshot(ctx, request)
+	})
+}
+
+// DeleteGroupSnapshot removes a group snapshot.
+func (s *served) DeleteGroupSnapshot(ctx context.Context, handle string, members []string) error {
+	about := subject{operation: deleteGroupSnapshot, parameters: parameters{source: fmt.Sprintf("%q", members)}}
+	_, err := onGroup[any](ctx, s, about, handle, func(ctx context.Context, snapshotter backend.GroupSnapshotter) (any, error) {
+		return nil, snapshotter.DeleteGroupSnapshot(ctx, handle, members)
+	})
+	return err
+}
+
+// FindGroupSnapshot reads a group snapshot.
+func (s *served) FindGroupSnapshot(ctx context.Context, handle string, members []string) (*backend.GroupSnapshot, error) {
+	about := subject{operation: findGroupSnapshot, parameters: parameters{source: fmt.Sprintf("%q", members)}}
+	return onGroup[*backend.GroupSnapshot](ctx, s, about, handle, func(ctx context.Context, snapshotter backend.GroupSnapshotter) (any, error) {
+		return snapshotter.FindGroupSnapshot(ctx, handle, members)
+	})
+}
+
+// onGroup submits a call about the group snapshot with a name.
+func onGroup[T any](ctx context.Context, s *served, about subject, name string, run func(context.Context, backend.GroupSnapshotter) (any, error)) (T, error) {
+	return submit[T](ctx, s, &call{subject: about, key: keyOfGroup(name), run: func(ctx context.Context) (any, error) {
+		snapshotter, err := backend.GroupSnapshotterOf(s.Backend, s.target.Metric)
+		if err != nil {
+			return nil, err
+		}
+		return run(ctx, snapshotter)
+	}})
+}

@@ -26,14 +26,7 @@ func TestCallsAboutASnapshotGoThroughTheQueue(t *testing.T) {
 		}
 		answered := func(call func() error) {
 			t.Helper()
-			err := call()
-			if !errors.Is(err, backend.Queued) {
-				t.Fatalf("a slow call answers %v at once", err)
-			}
-			<-woken
-			if err := call(); err != nil {
-				t.Fatalf("the repeat answers %v", err)
-			}
+			answeredLater(t, woken, call)
 		}
 		var made *backend.Snapshot
 		answered(func() (err error) {
@@ -52,10 +45,58 @@ func TestCallsAboutASnapshotGoThroughTheQueue(t *testing.T) {
 	})
 }
 
+func TestCallsAboutAGroupSnapshotGoThroughTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, woken := newDesk(t, 1), make(chan struct{}, 100)
+		driver := fake.NewCSI(d.Backend)
+		of, err := driver.Provision(t.Context(), backendtest.Request("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.SetLatency(time.Second)
+		groups, err := backend.GroupSnapshotterOf(d.queue.Serve(queue.Target{Name: "disks", Limit: 1}, driver, func() { woken <- struct{}{} }), "disks")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made *backend.GroupSnapshot
+		answeredLater(t, woken, func() (err error) {
+			made, err = groups.CreateGroupSnapshot(t.Context(), backend.GroupSnapshotRequest{ID: "groupsnapshot-a", Owner: "a", Volumes: []string{of.Handle}})
+			return err
+		})
+		members := []string{made.Members[0].Handle}
+		answeredLater(t, woken, func() error {
+			found, err := groups.FindGroupSnapshot(t.Context(), made.Handle, members)
+			if err == nil && found.Handle != made.Handle {
+				t.Errorf("found is %+v", found)
+			}
+			return err
+		})
+		answeredLater(t, woken, func() error { return groups.DeleteGroupSnapshot(t.Context(), made.Handle, members) })
+		if left := driver.Groups(); len(left) != 0 {
+			t.Errorf("it has %v", left)
+		}
+	})
+}
+
+// answeredLater makes a slow call, and makes it again once its answer woke the caller.
+func answeredLater(t *testing.T, woken chan struct{}, call func() error) {
+	t.Helper()
+	if err := call(); !errors.Is(err, backend.Queued) {
+		t.Fatalf("a slow call answers %v at once", err)
+	}
+	<-woken
+	if err := call(); err != nil {
+		t.Fatalf("the repeat answers %v", err)
+	}
+}
+
 func TestABackendThatMakesNoSnapshotsMakesNoneThroughTheQueue(t *testing.T) {
 	served := newDesk(t, 1).queue.Serve(queue.Target{Name: "disks", Limit: 1}, onlyVolumes{fake.New()}, func() {})
 	if _, err := backend.SnapshotterOf(served, "disks"); !errors.Is(err, backend.Invalid) {
 		t.Errorf("it has %v", err)
+	}
+	if _, err := backend.GroupSnapshotterOf(served, "disks"); !errors.Is(err, backend.Invalid) {
+		t.Errorf("of groups it has %v", err)
 	}
 }
 

@@ -25,14 +25,14 @@ func InstallSnapshots(ctx context.Context, config *rest.Config) error {
 }
 
 // NewSnapshotController is the stock controller of snapshots, which `make bin/snapshot-controller` builds.
-// It doesn't run yet.
-func NewSnapshotController(kubeconfig, logFile string) (*Program, error) {
+// It doesn't run yet. Flags come after those that it needs.
+func NewSnapshotController(kubeconfig, logFile string, flags ...string) (*Program, error) {
 	address, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
 	return NewProgram(ProgramOptions{
 		Name: "snapshot-controller", LogFile: logFile, Ready: "http://" + address + "/metrics",
-		Arguments: []string{"--kubeconfig=" + kubeconfig, "--http-endpoint=" + address, "--v=5"},
+		Arguments: append([]string{"--kubeconfig=" + kubeconfig, "--http-endpoint=" + address, "--v=5"}, flags...),
 	}), nil
 }

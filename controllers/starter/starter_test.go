@@ -1,4 +1,4 @@
-package volumesnapshotcontent_test
+package starter_test
 
 import (
 	"context"
@@ -7,14 +7,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
+	"github.com/stowage-dev/stowage/controllers/starter"
 )
+
+// snapshots is an API with two kinds.
+var snapshots = starter.API{
+	Of: "snapshots", Version: "snapshot.storage.k8s.io/v1",
+	Lists: []client.ObjectList{&snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{}},
+}
 
 // answers is an API server that gives these answers in turn, and then the last one.
 type answers struct {
@@ -34,8 +40,8 @@ func TestSnapshotsAreServedOnceTheirCRDsAreThere(t *testing.T) {
 		none := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "VolumeSnapshotContent"}}
 		live := &answers{errs: []error{none, apierrors.NewNotFound(schema.GroupResource{}, ""), errors.New("forbidden"), nil, none, nil}}
 		began, added := time.Now(), 0
-		starter := volumesnapshotcontent.NewStarter(reconciler.Dependencies{Live: live}, func() error { added++; return nil })
-		if err := starter.Start(t.Context()); err != nil || added != 1 || live.asked != 7 {
+		started := starter.New(live, snapshots, func() error { added++; return nil })
+		if err := started.Start(t.Context()); err != nil || added != 1 || live.asked != 7 {
 			t.Errorf("it asked %d times and added %d reconcilers: %v", live.asked, added, err)
 		}
 		if took := time.Since(began); took != 2*time.Minute {
@@ -49,8 +55,8 @@ func TestWithoutTheCRDsNothingHappensUntilTheEnd(t *testing.T) {
 		live := &answers{errs: []error{&meta.NoKindMatchError{}}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		starter := volumesnapshotcontent.NewStarter(reconciler.Dependencies{Live: live}, func() error { return errors.New("added") })
-		if err := starter.Start(ctx); err != nil || live.asked > 125 {
+		started := starter.New(live, snapshots, func() error { return errors.New("added") })
+		if err := started.Start(ctx); err != nil || live.asked > 125 {
 			t.Errorf("it asked %d times: %v", live.asked, err)
 		}
 	})

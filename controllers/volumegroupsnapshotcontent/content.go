@@ -1,0 +1,92 @@
+package volumegroupsnapshotcontent
+
+import (
+	"slices"
+
+	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/stowage-dev/stowage/internal/snapshots"
+)
+
+// mayRelease reports whether the group snapshot of a deleted content is to be deleted, or left to its owner.
+// Of a content with an open call the group snapshot has no known handle: the call is repeated first.
+func mayRelease(content *groupsnapshotv1.VolumeGroupSnapshotContent) bool {
+	switch {
+	case content.DeletionTimestamp.IsZero():
+		return false
+	case content.Spec.Source.GroupSnapshotHandles != nil && content.Spec.VolumeGroupSnapshotRef.UID == "":
+		return true
+	case isBeingCreated(content):
+		return false
+	default:
+		return metav1.HasAnnotation(content.ObjectMeta, snapshots.GroupBeingDeleted)
+	}
+}
+
+// isSettled reports whether there is nothing to do for a content. One that is kept by finalizers of
+// others is settled, too.
+func isSettled(content *groupsnapshotv1.VolumeGroupSnapshotContent) bool {
+	if mayRelease(content) {
+		return !slices.Contains(content.Finalizers, snapshots.GroupContentProtection)
+	}
+	if !content.DeletionTimestamp.IsZero() && recorded(content) == "" && !isBeingCreated(content) {
+		// Nothing was begun, and nothing is any more.
+		return true
+	}
+	return isReady(content) && !isBeingCreated(content)
+}
+
+func isBeingCreated(content *groupsnapshotv1.VolumeGroupSnapshotContent) bool {
+	return metav1.HasAnnotation(content.ObjectMeta, snapshots.GroupBeingCreated)
+}
+
+func isReady(content *groupsnapshotv1.VolumeGroupSnapshotContent) bool {
+	return content.Status != nil && ptr.Deref(content.Status.ReadyToUse, false)
+}
+
+// recorded returns the handle in a content's status; "" for none.
+func recorded(content *groupsnapshotv1.VolumeGroupSnapshotContent) string {
+	if content.Status == nil {
+		return ""
+	}
+	return ptr.Deref(content.Status.VolumeGroupSnapshotHandle, "")
+}
+
+// members returns the handles of the snapshots of a content: the recorded ones, or those that a person named.
+func members(content *groupsnapshotv1.VolumeGroupSnapshotContent) []string {
+	var handles []string
+	if content.Status != nil {
+		for i := range content.Status.VolumeSnapshotInfoList {
+			handles = append(handles, content.Status.VolumeSnapshotInfoList[i].SnapshotHandle)
+		}
+	}
+	if named := content.Spec.Source.GroupSnapshotHandles; len(handles) == 0 && named != nil {
+		return named.VolumeSnapshotHandles
+	}
+	return handles
+}
+
+// keeps reports whether a content keeps the group snapshot with a handle of a driver, though another content
+// with the same handle is deleted. One that goes with its own group snapshot doesn't.
+func keeps(content *groupsnapshotv1.VolumeGroupSnapshotContent, driver, handle string) bool {
+	named := content.Spec.Source.GroupSnapshotHandles
+	has := recorded(content) == handle || named != nil && named.VolumeGroupSnapshotHandle == handle
+	goes := !content.DeletionTimestamp.IsZero() && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
+	return has && content.Spec.Driver == driver && !goes
+}
+
+// keepsMember reports whether the content of a single snapshot, outside of the group with a handle, keeps one of its
+// members.
+func keepsMember(content *snapshotv1.VolumeSnapshotContent, driver, group string, members []string) bool {
+	if content.Spec.Driver != driver || snapshots.IsContentOfGroup(content, group) {
+		return false
+	}
+	recorded := ""
+	if content.Status != nil {
+		recorded = ptr.Deref(content.Status.SnapshotHandle, "")
+	}
+	return slices.Contains(members, ptr.Deref(content.Spec.Source.SnapshotHandle, recorded))
+}

@@ -1,0 +1,195 @@
+package stock_test
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
+)
+
+var _ = Describe("A CSI driver of group snapshots with the real snapshot-controller", Label("sidecars"), func() {
+	It("has snapshots of several claims made together, restored and deleted by Stowage", func(ctx SpecContext) {
+		driver := startDriver(ctx)
+		driver.groups = &groupService{driver: csispec.NewControllerClient(driver.driver), made: map[string]*csispec.VolumeGroupSnapshot{}}
+		driver.handOver(ctx)
+		startSnapshotController(ctx, movable, "--feature-gates=CSIVolumeGroupSnapshot=true")
+		before := driver.snapshots(ctx)
+		first, second := driver.use(ctx, "first"), driver.use(ctx, "second")
+		group := groupOf(ctx, first, second)
+
+		By("waiting until the group and its members are ready")
+		members := eventuallyMembers(ctx, group)
+		Expect(driver.snapshots(ctx)).To(HaveLen(len(before) + 2))
+		content := groupContentOf(ctx, group)
+		var named []string
+		for _, info := range content.Status.VolumeSnapshotInfoList {
+			named = append(named, info.SnapshotHandle)
+		}
+		for i := range members {
+			Expect(named).To(ContainElement(*contentOf(ctx, &members[i]).Status.SnapshotHandle))
+		}
+
+		By("restoring a claim from a member")
+		restored := &user{driver: driver, claim: Claim(ClaimNamed("restored"), InClass(movable), func(claim *corev1.PersistentVolumeClaim) {
+			claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: members[0].Name}
+		})}
+		create(ctx, restored.claim)
+		restored.pv = eventuallyBound(ctx, restored.claim)
+		request := driver.request("stowage", "CreateVolume", restored.pv.Name).(*csispec.CreateVolumeRequest)
+		Expect(named).To(ContainElement(request.GetVolumeContentSource().GetSnapshot().GetSnapshotId()))
+
+		By("deleting the group, which leaves the volumes")
+		remove(ctx, group)
+		eventuallyGone(ctx, group)
+		eventuallyGone(ctx, content)
+		for i := range members {
+			eventuallyGone(ctx, &members[i])
+		}
+		Eventually(driver.snapshots).WithContext(ctx).Should(ConsistOf(before))
+		for _, of := range []*user{first, second, restored} {
+			of.remove(ctx)
+		}
+	})
+})
+
+// groupOf makes a VolumeGroupSnapshot of the claims of users.
+func groupOf(ctx context.Context, of ...*user) *groupsnapshotv1.VolumeGroupSnapshot {
+	GinkgoHelper()
+	for _, one := range of {
+		before := one.claim.DeepCopy()
+		metav1.SetMetaDataLabel(&one.claim.ObjectMeta, "app", "shop")
+		Expect(users.Patch(ctx, one.claim, client.MergeFrom(before))).To(Succeed())
+	}
+	class := &groupsnapshotv1.VolumeGroupSnapshotClass{
+		ObjectMeta: metav1.ObjectMeta{Name: movable}, Driver: movable, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
+		Parameters: map[string]string{
+			"csi.storage.k8s.io/group-snapshotter-secret-name": account, "csi.storage.k8s.io/group-snapshotter-secret-namespace": namespace,
+		},
+	}
+	create(ctx, class)
+	DeferCleanup(remove, class)
+	group := &groupsnapshotv1.VolumeGroupSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "shop"},
+		Spec: groupsnapshotv1.VolumeGroupSnapshotSpec{
+			VolumeGroupSnapshotClassName: &class.Name,
+			Source:                       groupsnapshotv1.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
+		},
+	}
+	create(ctx, group)
+	return group
+}
+
+// eventuallyMembers waits until a group snapshot is ready, with both of its members, and returns those.
+func eventuallyMembers(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot) []snapshotv1.VolumeSnapshot {
+	GinkgoHelper()
+	members := &snapshotv1.VolumeSnapshotList{}
+	Eventually(func(g Gomega) {
+		g.Expect(users.Get(ctx, keyOf(group), group)).To(Succeed())
+		g.Expect(group.Status).NotTo(BeNil())
+		g.Expect(ptr.Deref(group.Status.ReadyToUse, false)).To(BeTrue(), "%+v", group.Status.Error)
+		g.Expect(users.List(ctx, members, client.InNamespace(group.Namespace))).To(Succeed())
+		g.Expect(members.Items).To(HaveLen(2))
+		for i := range members.Items {
+			member := &members.Items[i]
+			g.Expect(member.Status).NotTo(BeNil())
+			g.Expect(ptr.Deref(member.Status.ReadyToUse, false)).To(BeTrue(), "%s has %+v", member.Name, member.Status.Error)
+		}
+	}).WithContext(ctx).Should(Succeed())
+	return members.Items
+}
+
+func groupContentOf(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot) *groupsnapshotv1.VolumeGroupSnapshotContent {
+	GinkgoHelper()
+	content := &groupsnapshotv1.VolumeGroupSnapshotContent{}
+	Expect(users.Get(ctx, client.ObjectKey{Name: *group.Status.BoundVolumeGroupSnapshotContentName}, content)).To(Succeed())
+	return content
+}
+
+// groupService is a GroupController service for a driver that has none: it makes a snapshot of each volume, one after
+// the other.
+type groupService struct {
+	driver csispec.ControllerClient
+
+	mu   sync.Mutex
+	made map[string]*csispec.VolumeGroupSnapshot
+}
+
+// groupServiceName is what the names of its methods begin with.
+const groupServiceName = "/csi.v1.GroupController/"
+
+// answer answers a call.
+func (s *groupService) answer(ctx context.Context, name string, content []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var answer proto.Message
+	var err error
+	switch request := requestOf(path.Base(name), content).(type) {
+	case *csispec.GroupControllerGetCapabilitiesRequest:
+		answer = &csispec.GroupControllerGetCapabilitiesResponse{Capabilities: []*csispec.GroupControllerServiceCapability{{
+			Type: &csispec.GroupControllerServiceCapability_Rpc{Rpc: &csispec.GroupControllerServiceCapability_RPC{
+				Type: csispec.GroupControllerServiceCapability_RPC_CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT,
+			}},
+		}}}
+	case *csispec.CreateVolumeGroupSnapshotRequest:
+		answer, err = s.create(ctx, request)
+	case *csispec.DeleteVolumeGroupSnapshotRequest:
+		answer, err = s.delete(ctx, request)
+	default:
+		err = status.Error(codes.Unimplemented, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return proto.Marshal(answer)
+}
+
+func (s *groupService) create(ctx context.Context, request *csispec.CreateVolumeGroupSnapshotRequest) (*csispec.CreateVolumeGroupSnapshotResponse, error) {
+	if request.GetSecrets()["key"] != "opens it" {
+		return nil, status.Error(codes.PermissionDenied, "the Secret is missing")
+	}
+	id := "group " + request.GetName()
+	if s.made[id] == nil {
+		group := &csispec.VolumeGroupSnapshot{GroupSnapshotId: id, CreationTime: timestamppb.Now(), ReadyToUse: true}
+		for _, volume := range request.GetSourceVolumeIds() {
+			made, err := s.driver.CreateSnapshot(ctx, &csispec.CreateSnapshotRequest{Name: fmt.Sprint(request.GetName(), "-", volume), SourceVolumeId: volume})
+			if err != nil {
+				return nil, err
+			}
+			made.GetSnapshot().GroupSnapshotId = id
+			group.Snapshots = append(group.Snapshots, made.GetSnapshot())
+		}
+		s.made[id] = group
+	}
+	return &csispec.CreateVolumeGroupSnapshotResponse{GroupSnapshot: s.made[id]}, nil
+}
+
+func (s *groupService) delete(ctx context.Context, request *csispec.DeleteVolumeGroupSnapshotRequest) (*csispec.DeleteVolumeGroupSnapshotResponse, error) {
+	group := s.made[request.GetGroupSnapshotId()]
+	if len(group.GetSnapshots()) != len(request.GetSnapshotIds()) {
+		return nil, status.Error(codes.InvalidArgument, "it has other members: "+strings.Join(request.GetSnapshotIds(), ", "))
+	}
+	for _, id := range request.GetSnapshotIds() {
+		if _, err := s.driver.DeleteSnapshot(ctx, &csispec.DeleteSnapshotRequest{SnapshotId: id}); err != nil {
+			return nil, err
+		}
+	}
+	delete(s.made, request.GetGroupSnapshotId())
+	return &csispec.DeleteVolumeGroupSnapshotResponse{}, nil
+}
