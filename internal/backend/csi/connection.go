@@ -2,9 +2,6 @@ package csi
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"strings"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi/measured"
+	"github.com/stowage-dev/stowage/internal/backend/csi/secured"
 )
 
 // maxAnswer bounds an answer of a driver, in bytes: a page of a list is the longest.
@@ -96,26 +94,7 @@ func credentialsOf(ctx context.Context, cluster Cluster, spec settings) (credent
 	if err != nil {
 		return nil, "", err
 	}
-	certificate, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
-	if err != nil {
-		return nil, "", backend.Invalid.Errorf("Secret %s has no certificate that can be used in tls.crt and tls.key: %w", spec.TLSSecret.Name, err)
-	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(data["ca.crt"]) {
-		return nil, "", backend.Invalid.Errorf("Secret %s has no certificate of the driver's authority in ca.crt", spec.TLSSecret.Name)
-	}
-	host, _, err := net.SplitHostPort(strings.TrimPrefix(spec.Endpoint, tcpScheme))
-	if err != nil {
-		return nil, "", backend.Invalid.Errorf("csi.endpoint %s has no port: %w", spec.Endpoint, err)
-	}
-	sum := sha256.New()
-	for _, key := range []string{"tls.crt", "tls.key", "ca.crt"} {
-		sum.Write(data[key])
-		sum.Write([]byte{0})
-	}
-	return credentials.NewTLS(&tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: host, Certificates: []tls.Certificate{certificate}, RootCAs: authorities,
-	}), string(sum.Sum(nil)), nil
+	return secured.From(data, spec.TLSSecret.Name, spec.Endpoint)
 }
 
 // dial connects to the driver, once.

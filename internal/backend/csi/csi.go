@@ -95,29 +95,6 @@ func (b *csiBackend) driver(ctx context.Context) (csispec.ControllerClient, abil
 	return csispec.NewControllerClient(c.grpc), can, err
 }
 
-// groups connects to the driver's GroupController service, and checks that it makes group snapshots. An error says nothing
-// about earlier calls, unless the driver itself answers that it makes none.
-func (b *csiBackend) groups(ctx context.Context) (csispec.GroupControllerClient, error) {
-	c, err := b.kind.connections.to(ctx, b.kind.cluster, b.spec)
-	if err == nil {
-		_, err = c.abilities(ctx, b.spec)
-	}
-	if err != nil {
-		return nil, backend.Unavailable.Errorf("%w", err)
-	}
-	groups := csispec.NewGroupControllerClient(c.grpc)
-	claimed, err := calling.Call(ctx, b.spec.driver, groups.GroupControllerGetCapabilities, &csispec.GroupControllerGetCapabilitiesRequest{})
-	if err != nil {
-		return nil, b.spec.driver.Unanswered("GroupControllerGetCapabilities", err)
-	}
-	for _, capability := range claimed.GetCapabilities() {
-		if capability.GetRpc().GetType() == csispec.GroupControllerServiceCapability_RPC_CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT {
-			return groups, nil
-		}
-	}
-	return nil, backend.Invalid.Errorf("driver %s can't make snapshots of groups: it doesn't claim CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT", b.spec.Driver)
-}
-
 // checkMakes returns an error where the driver makes no volumes.
 func (b *csiBackend) checkMakes(can abilities) error {
 	if !can.has(csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME) {

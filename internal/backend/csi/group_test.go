@@ -100,7 +100,8 @@ func TestAGroupSnapshotIsMadeFoundAndDeleted(t *testing.T) {
 	if made.Handle != "id of groupsnapshot-1" || !made.Ready || !made.Created.Equal(created) || len(made.Members) != 2 {
 		t.Fatalf("made is %+v", made)
 	}
-	if member := made.Members[1]; member.Handle != "of b" || member.Volume != "b" || member.RestoreSize.Value() != 1<<20 || !member.Ready || !member.Created.Equal(created) {
+	member := made.Members[1]
+	if size := member.RestoreSize.Value(); member.Handle != "of b" || member.Volume != "b" || size != 1<<20 || !member.Created.Equal(created) {
 		t.Errorf("its member is %+v", member)
 	}
 	handles := []string{"of a", "of b"}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/csi/answer"
 	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
 	"github.com/stowage-dev/stowage/internal/backend/csi/segments"
 	"github.com/stowage-dev/stowage/internal/backend/csi/wire"
@@ -16,7 +17,7 @@ import (
 
 const (
 	// maxHandle bounds the id that a driver gives a volume, in bytes.
-	maxHandle = 4096
+	maxHandle = answer.MaxHandle
 	// maxContext bounds the volume_context, in bytes of keys and values. It goes into the volume object,
 	// and to each node.
 	maxContext = 64 << 10

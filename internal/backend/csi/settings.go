@@ -8,13 +8,14 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/csi/calling"
+	"github.com/stowage-dev/stowage/internal/backend/csi/secured"
 )
 
 const (
 	// defaultTimeout bounds a call, if the spec doesn't.
 	defaultTimeout = 15 * time.Second
 	unixScheme     = "unix://"
-	tcpScheme      = "tcp://"
+	tcpScheme      = secured.TCPScheme
 )
 
 // settings are the spec of a backend, checked.
