@@ -57,11 +57,15 @@ var _ = Describe("A VolumeGroupSnapshotContent", func() {
 		Expect(*content.Status.ReadyToUse).To(BeFalse())
 		Expect(content.Status.VolumeSnapshotInfoList).To(HaveLen(2))
 
+		Expect(*content.Status.VolumeSnapshotInfoList[0].ReadyToUse).To(BeFalse())
 		w.storage.SetUploading(false)
 		w.settleGroups()
 
 		w.get(content)
 		Expect(*content.Status.ReadyToUse).To(BeTrue())
+		for _, member := range content.Status.VolumeSnapshotInfoList {
+			Expect(*member.ReadyToUse).To(BeTrue())
+		}
 		Expect(w.driver.Groups()).To(HaveLen(1))
 	})
 
@@ -164,18 +168,18 @@ var _ = Describe("A VolumeGroupSnapshotContent", func() {
 		Expect(w.storage.Snapshots()).To(HaveLen(2))
 	})
 
-	It("waits while a content outside of the group has one of its snapshots", func() {
+	It("waits while a content of another namespace has one of its snapshots", func() {
 		w, content := grouped()
 		single := staticContent("single", content.Status.VolumeSnapshotInfoList[0].SnapshotHandle)
-		member := memberOf(content, 1)
-		w.create(single, member)
+		single.Spec.VolumeSnapshotRef.Namespace = tenant
+		byHand := staticContent("by-hand", content.Status.VolumeSnapshotInfoList[1].SnapshotHandle)
+		w.create(single, memberOf(content, 1), byHand)
 		w.deleteGroupAsSnapshotController(content)
 
 		_ = w.reconcileGroups()
 
-		Expect(w.newEvents()).To(ContainElement(ContainSubstring("VolumeSnapshotContent single has a snapshot of the group")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("VolumeSnapshotContent single of another namespace has a snapshot of the group")))
 		Expect(w.storage.Snapshots()).To(HaveLen(2))
-		update(w, single, func(content *snapshotv1.VolumeSnapshotContent) { content.Finalizers = nil })
 		w.delete(single)
 		w.settleGroups()
 		Expect(w.gone(content)).To(BeTrue())
@@ -213,21 +217,24 @@ var _ = Describe("A VolumeGroupSnapshotContent", func() {
 		Expect(w.newEvents()).To(ContainElement(ContainSubstring("GroupSnapshotContentCheckandUpdateFailed")))
 	})
 
-	It("gets nothing more after a member was made again under its name", func() {
+	It("isn't made again where the storage loses it before it is ready", func() {
 		w, content := toBeGrouped()
 		w.storage.SetUploading(true)
 		w.settleGroups()
 		w.get(content)
-		status := content.DeepCopy()
-		status.Status.VolumeSnapshotInfoList[1].SnapshotHandle = "snapshots/earlier"
-		Expect(w.direct.Status().Patch(context.Background(), status, client.MergeFrom(content))).To(Succeed())
+		var handles []string
+		for _, member := range content.Status.VolumeSnapshotInfoList {
+			handles = append(handles, member.SnapshotHandle)
+		}
+		Expect(w.driver.DeleteGroupSnapshot(context.Background(), theGroup, handles)).To(Succeed())
 		w.storage.SetUploading(false)
 
 		w.settleGroups()
 
 		w.get(content)
 		Expect(*content.Status.ReadyToUse).To(BeFalse())
-		Expect(*content.Status.Error.Message).To(ContainSubstring("it is not taken"))
+		Expect(*content.Status.Error.Message).To(ContainSubstring("there is no group snapshot"))
+		Expect(w.driver.Groups()).To(BeEmpty())
 	})
 
 	It("isn't deleted by a cache that shows it before its policy became Retain", func() {

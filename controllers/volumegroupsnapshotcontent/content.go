@@ -78,10 +78,13 @@ func keeps(content *groupsnapshotv1.VolumeGroupSnapshotContent, driver, handle s
 	return has && content.Spec.Driver == driver && !goes
 }
 
-// keepsMember reports whether the content of a single snapshot, outside of the group with a handle, keeps one of its
-// members.
-func keepsMember(content *snapshotv1.VolumeSnapshotContent, driver, group string, members []string) bool {
-	if content.Spec.Driver != driver || snapshots.IsContentOfGroup(content, group) {
+// keepsMember reports whether the content of a single snapshot keeps one of these members of a group's content, whose
+// handle this is. Those of the group's namespace are its own: snapshot-controller lets them go after the group. One that
+// is deleted with its snapshot doesn't keep it either.
+func keepsMember(content *snapshotv1.VolumeSnapshotContent, group *groupsnapshotv1.VolumeGroupSnapshotContent, handle string, members []string) bool {
+	goes := !content.DeletionTimestamp.IsZero() && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
+	isMember := content.Spec.VolumeSnapshotRef.Namespace == group.Spec.VolumeGroupSnapshotRef.Namespace || snapshots.IsContentMadeForGroup(content, handle)
+	if content.Spec.Driver != group.Spec.Driver || goes || isMember {
 		return false
 	}
 	recorded := ""

@@ -23,18 +23,19 @@ type maker struct {
 	report  *reporter
 }
 
-// create makes the group snapshot, or asks whether it is ready. The annotation comes before the call: a crash
-// after the call loses the answer, and a repeat finds the group snapshot by its name. With a recorded handle
-// nothing can be lost any more.
+// create makes the group snapshot. The annotation comes before the call: a crash after the call loses the answer, and a
+// repeat finds the group snapshot by its name. Once the handle is recorded, no call makes it any more: the storage may
+// have lost it, and would make another one, of another time.
 func (m *maker) create(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) (ctrl.Result, error) {
+	if handle := recorded(content); handle != "" {
+		return m.look(ctx, content, handle)
+	}
 	of, request, err := m.targets.forCreation(ctx, content)
 	if err != nil {
 		return m.report.failed(ctx, content, event.GroupSnapshotCreationFailed, err)
 	}
-	if recorded(content) == "" {
-		if err := m.ensureBeingCreated(ctx, content); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := m.ensureBeingCreated(ctx, content); err != nil {
+		return ctrl.Result{}, err
 	}
 	made, err := of.CreateGroupSnapshot(ctx, request)
 	if errors.Is(err, backend.NotFound) || errors.Is(err, backend.Invalid) {
@@ -43,40 +44,32 @@ func (m *maker) create(ctx context.Context, content *groupsnapshotv1.VolumeGroup
 			return ctrl.Result{}, err
 		}
 	}
-	if err == nil {
-		err = checkSame(content, made)
-	}
 	if err != nil {
 		return m.report.failed(ctx, content, event.GroupSnapshotCreationFailed, err)
 	}
+	return m.record(ctx, content, made)
+}
+
+// look asks whether a group snapshot is ready whose handle is recorded.
+func (m *maker) look(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent, handle string) (ctrl.Result, error) {
+	of, err := m.targets.open(ctx, content)
+	if err != nil {
+		return m.report.failed(ctx, content, event.GroupSnapshotCheckFailed, err)
+	}
+	found, err := of.FindGroupSnapshot(ctx, handle, members(content))
+	if err != nil {
+		return m.report.failed(ctx, content, event.GroupSnapshotCheckFailed, err)
+	}
+	return m.record(ctx, content, found)
+}
+
+// record writes what the storage says, and then that no call is open any more.
+func (m *maker) record(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent, made *backend.GroupSnapshot) (ctrl.Result, error) {
 	result, err := m.report.made(ctx, content, made)
 	if err != nil {
 		return result, err
 	}
 	return result, m.removeBeingCreated(ctx, content)
-}
-
-// checkSame returns an error where an answer is about another group snapshot than the recorded one, or has other
-// members. The storage lost that one, and the call made it again: it has the content of another time.
-func checkSame(content *groupsnapshotv1.VolumeGroupSnapshotContent, made *backend.GroupSnapshot) error {
-	had := recorded(content)
-	switch {
-	case had == "":
-		return nil
-	case had != made.Handle:
-		return backend.Conflict.Errorf("the storage answers with group snapshot %.200q, and the recorded one is %.200q: it is not taken", made.Handle, had)
-	}
-	known := map[string]string{}
-	for _, member := range content.Status.VolumeSnapshotInfoList {
-		known[member.VolumeHandle] = member.SnapshotHandle
-	}
-	for _, member := range made.Members {
-		if had, is := known[member.Volume]; is && had != member.Handle {
-			return backend.Conflict.Errorf("the storage answers with snapshot %.200q of volume %.200q, and the recorded one is %.200q: it is not taken",
-				member.Handle, member.Volume, had)
-		}
-	}
-	return nil
 }
 
 // find looks for a group snapshot that a person names.

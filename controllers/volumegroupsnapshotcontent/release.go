@@ -69,7 +69,7 @@ func (r *releaser) isKept(ctx context.Context, content *groupsnapshotv1.VolumeGr
 	return false, nil
 }
 
-// checkMembers returns an error while a content outside of the group has a snapshot of one of its members: that would go,
+// checkMembers returns an error while a content of another namespace has a snapshot of one of its members: that would go,
 // too.
 func (r *releaser) checkMembers(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent, handle string) error {
 	single := &snapshotv1.VolumeSnapshotContentList{}
@@ -78,8 +78,8 @@ func (r *releaser) checkMembers(ctx context.Context, content *groupsnapshotv1.Vo
 	}
 	all := members(content)
 	for i := range single.Items {
-		if keepsMember(&single.Items[i], content.Spec.Driver, handle, all) {
-			return backend.InProgress.Errorf("VolumeSnapshotContent %s has a snapshot of the group: delete it, and its VolumeSnapshot, first", single.Items[i].Name)
+		if keepsMember(&single.Items[i], content, handle, all) {
+			return backend.InProgress.Errorf("VolumeSnapshotContent %s of another namespace has a snapshot of the group: delete it, and its VolumeSnapshot, first", single.Items[i].Name)
 		}
 	}
 	return nil

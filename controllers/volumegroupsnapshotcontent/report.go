@@ -51,9 +51,7 @@ func (r *reporter) made(ctx context.Context, content *groupsnapshotv1.VolumeGrou
 			status.CreationTime = ptr.To(metav1.NewTime(r.clock.Now()))
 		}
 	}
-	if len(status.VolumeSnapshotInfoList) == 0 {
-		status.VolumeSnapshotInfoList = infoOf(made.Members)
-	}
+	refreshInfo(status, made.Members)
 	status.ReadyToUse, status.Error = &made.Ready, nil
 	if !apiequality.Semantic.DeepEqual(before.Status, status) {
 		if err := r.client.Status().Patch(ctx, content, patch.Fenced(before)); err != nil {
@@ -66,12 +64,30 @@ func (r *reporter) made(ctx context.Context, content *groupsnapshotv1.VolumeGrou
 	return ctrl.Result{RequeueAfter: snapshots.UntilReady}, nil
 }
 
+// refreshInfo writes what a status says of members. Their handles stay as they are, once they are there: all else is what
+// the storage says now, because snapshot-controller writes it into their contents until the group is ready.
+func refreshInfo(status *groupsnapshotv1.VolumeGroupSnapshotContentStatus, members []backend.MemberSnapshot) {
+	now := infoOf(members)
+	if len(status.VolumeSnapshotInfoList) == 0 {
+		status.VolumeSnapshotInfoList = now
+	}
+	for i := range status.VolumeSnapshotInfoList {
+		had := &status.VolumeSnapshotInfoList[i]
+		for _, info := range now {
+			if info.SnapshotHandle == had.SnapshotHandle && info.VolumeHandle == had.VolumeHandle {
+				*had = info
+			}
+		}
+	}
+}
+
 // infoOf is what a status says of members, from which snapshot-controller makes their contents.
 func infoOf(members []backend.MemberSnapshot) []groupsnapshotv1.VolumeSnapshotInfo {
 	var all []groupsnapshotv1.VolumeSnapshotInfo
 	for _, member := range members {
-		info := groupsnapshotv1.VolumeSnapshotInfo{
-			VolumeHandle: member.Volume, SnapshotHandle: member.Handle, ReadyToUse: new(member.Ready), RestoreSize: new(member.RestoreSize.Value()),
+		info := groupsnapshotv1.VolumeSnapshotInfo{VolumeHandle: member.Volume, SnapshotHandle: member.Handle, ReadyToUse: new(member.Ready)}
+		if size := member.RestoreSize.Value(); size > 0 {
+			info.RestoreSize = &size
 		}
 		if !member.Created.IsZero() {
 			info.CreationTime = new(member.Created.UnixNano())

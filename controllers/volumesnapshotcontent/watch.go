@@ -18,12 +18,22 @@ import (
 )
 
 // byOthers passes contents that another program changed, and those that are being deleted. What Stowage writes
-// itself must not wake: a refused call would be repeated at once, and for ever.
+// itself must not wake: a refused call would be repeated at once, and for ever. Of a group's member, snapshot-controller
+// writes the status, too.
 func byOthers() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, now := e.ObjectOld.(*snapshotv1.VolumeSnapshotContent), e.ObjectNew.(*snapshotv1.VolumeSnapshotContent)
-		return !now.DeletionTimestamp.IsZero() || !apiequality.Semantic.DeepEqual(ofOthers(before), ofOthers(now))
+		return !now.DeletionTimestamp.IsZero() || isMemberSet(before, now) || !apiequality.Semantic.DeepEqual(ofOthers(before), ofOthers(now))
 	}}
+}
+
+// isMemberSet reports whether snapshot-controller wrote the status of a group's member: the handle appeared, or the member
+// isn't ready any more, without an error. Stowage does neither.
+func isMemberSet(before, now *snapshotv1.VolumeSnapshotContent) bool {
+	if !snapshots.IsContentInGroup(now) || now.Status == nil {
+		return false
+	}
+	return recorded(before) == "" && recorded(now) != "" || isReady(before) && !isReady(now) && now.Status.Error == nil
 }
 
 // ofOthers is a content without what Stowage writes.

@@ -42,3 +42,28 @@ func TestWhatStowageWritesItselfDoesNotWake(t *testing.T) {
 		}
 	}
 }
+
+func TestTheStatusOfAGroupsMemberWakesWhereSnapshotControllerWroteIt(t *testing.T) {
+	const member = "groupsnapshot.storage.k8s.io/volumeGroupSnapshotHandle"
+	status := func(handle string, ready bool, failure *snapshotv1.VolumeSnapshotError) *snapshotv1.VolumeSnapshotContentStatus {
+		return &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &handle, ReadyToUse: &ready, Error: failure}
+	}
+	for name, test := range map[string]struct {
+		before, now *snapshotv1.VolumeSnapshotContentStatus
+		wakes       bool
+	}{
+		"its handle":                        {nil, status("a", false, nil), true},
+		"a member that isn't ready again":   {status("a", true, nil), status("a", false, nil), true},
+		"a member that is ready":            {status("a", false, nil), status("a", true, nil), false},
+		"an error, which is Stowage's own":  {status("a", true, nil), status("a", false, &snapshotv1.VolumeSnapshotError{}), false},
+		"a status without a handle":         {nil, &snapshotv1.VolumeSnapshotContentStatus{}, false},
+		"a status that is as it was before": {status("a", false, nil), status("a", false, nil), false},
+	} {
+		before := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "content", Annotations: map[string]string{member: "g"}}, Status: test.before}
+		now := before.DeepCopy()
+		now.Status = test.now
+		if wakes := byOthers().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now}); wakes != test.wakes {
+			t.Errorf("%s wakes: %t", name, wakes)
+		}
+	}
+}

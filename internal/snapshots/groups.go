@@ -33,8 +33,7 @@ func IsContentInGroup(content *snapshotv1.VolumeSnapshotContent) bool {
 	return metav1.HasAnnotation(content.ObjectMeta, groupMember) || content.Status != nil && content.Status.VolumeGroupSnapshotHandle != nil
 }
 
-// IsContentOfGroup reports whether the snapshot of a content is of the group with a handle.
-func IsContentOfGroup(content *snapshotv1.VolumeSnapshotContent, handle string) bool {
-	return content.Annotations[groupMember] == handle ||
-		content.Status != nil && content.Status.VolumeGroupSnapshotHandle != nil && *content.Status.VolumeGroupSnapshotHandle == handle
+// IsContentMadeForGroup reports whether snapshot-controller made a content for a member of the group with a handle.
+func IsContentMadeForGroup(content *snapshotv1.VolumeSnapshotContent, handle string) bool {
+	return content.Annotations[groupMember] == handle
 }

@@ -149,6 +149,8 @@ func (s *groupService) answer(ctx context.Context, name string, content []byte) 
 		}}}
 	case *csispec.CreateVolumeGroupSnapshotRequest:
 		answer, err = s.create(ctx, request)
+	case *csispec.GetVolumeGroupSnapshotRequest:
+		answer = &csispec.GetVolumeGroupSnapshotResponse{GroupSnapshot: s.made[request.GetGroupSnapshotId()]}
 	case *csispec.DeleteVolumeGroupSnapshotRequest:
 		answer, err = s.delete(ctx, request)
 	default:
@@ -177,7 +179,17 @@ func (s *groupService) create(ctx context.Context, request *csispec.CreateVolume
 		}
 		s.made[id] = group
 	}
-	return &csispec.CreateVolumeGroupSnapshotResponse{GroupSnapshot: s.made[id]}, nil
+	return &csispec.CreateVolumeGroupSnapshotResponse{GroupSnapshot: notReady(s.made[id])}, nil
+}
+
+// notReady is what a storage that uploads its snapshots answers first.
+func notReady(group *csispec.VolumeGroupSnapshot) *csispec.VolumeGroupSnapshot {
+	first := proto.Clone(group).(*csispec.VolumeGroupSnapshot)
+	first.ReadyToUse = false
+	for _, member := range first.GetSnapshots() {
+		member.ReadyToUse = false
+	}
+	return first
 }
 
 func (s *groupService) delete(ctx context.Context, request *csispec.DeleteVolumeGroupSnapshotRequest) (*csispec.DeleteVolumeGroupSnapshotResponse, error) {

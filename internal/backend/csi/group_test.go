@@ -184,6 +184,19 @@ func TestADriverWithoutGroupsSaysSo(t *testing.T) {
 	}
 }
 
+func TestARefusalOfTheVolumesIsFinal(t *testing.T) {
+	w, _, groups := withGroups(t)
+	w.before = func(request any) error {
+		if _, is := request.(*csispec.CreateVolumeGroupSnapshotRequest); is {
+			return status.Error(codes.FailedPrecondition, "these volumes are on two systems")
+		}
+		return nil
+	}
+	if _, err := groups.CreateGroupSnapshot(t.Context(), groupRequest()); !errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), "on two systems") {
+		t.Errorf("it has %v", err)
+	}
+}
+
 func TestADriverThatIsAwaySaysNothingAboutAGroupSnapshot(t *testing.T) {
 	w, _, groups := withGroups(t)
 	w.server.Stop()

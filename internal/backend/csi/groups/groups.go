@@ -24,6 +24,9 @@ type Service struct {
 // used: of DeleteVolumeGroupSnapshot, FailedPrecondition says that a member is used.
 var used = map[codes.Code]backend.ErrorKind{codes.FailedPrecondition: backend.InProgress}
 
+// refused: of CreateVolumeGroupSnapshot, FailedPrecondition says that no group snapshot of these volumes can be.
+var refused = map[codes.Code]backend.ErrorKind{codes.FailedPrecondition: backend.Invalid}
+
 // Create makes a group snapshot, or finds it made. Before the call, an error that isn't about the driver's abilities
 // says nothing about an earlier call.
 func (s Service) Create(ctx context.Context, request backend.GroupSnapshotRequest) (*backend.GroupSnapshot, error) {
@@ -39,7 +42,7 @@ func (s Service) Create(ctx context.Context, request backend.GroupSnapshotReques
 		Name: request.ID, SourceVolumeIds: request.Volumes, Parameters: request.Parameters, Secrets: secrets,
 	})
 	if err != nil {
-		return nil, s.Driver.ErrorOf(method, err, nil)
+		return nil, s.Driver.ErrorOf(method, err, refused)
 	}
 	group, err := answer.Group(s.Driver.Name, method, made.GetGroupSnapshot())
 	if err == nil {
@@ -125,14 +128,15 @@ func (s Service) checkMembers(request backend.GroupSnapshotRequest, made *backen
 	}
 	for _, member := range made.Members {
 		if !missing[member.Volume] || handles[member.Handle] {
-			return backend.Conflict.Errorf("driver %s answers CreateVolumeGroupSnapshot with snapshot %.200q of volume %.200q: it wasn't asked for, or is there twice",
-				s.Driver.Name, member.Handle, member.Volume)
+			return backend.Conflict.Errorf("driver %s answers CreateVolumeGroupSnapshot with group snapshot %.200q, and snapshot %.200q of volume %.200q: it wasn't asked for, or is there twice",
+				s.Driver.Name, made.Handle, member.Handle, member.Volume)
 		}
 		delete(missing, member.Volume)
 		handles[member.Handle] = true
 	}
 	for volume := range missing {
-		return backend.Conflict.Errorf("driver %s answers CreateVolumeGroupSnapshot without snapshots of %d volumes, such as %.200q", s.Driver.Name, len(missing), volume)
+		return backend.Conflict.Errorf("driver %s answers CreateVolumeGroupSnapshot with group snapshot %.200q, without snapshots of %d volumes, such as %.200q",
+			s.Driver.Name, made.Handle, len(missing), volume)
 	}
 	return nil
 }
