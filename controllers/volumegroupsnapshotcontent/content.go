@@ -55,6 +55,14 @@ func recorded(content *groupsnapshotv1.VolumeGroupSnapshotContent) string {
 	return ptr.Deref(content.Status.VolumeGroupSnapshotHandle, "")
 }
 
+// known returns the recorded handle, or else the one that a person named; "" for none.
+func known(content *groupsnapshotv1.VolumeGroupSnapshotContent) string {
+	if named := content.Spec.Source.GroupSnapshotHandles; recorded(content) == "" && named != nil {
+		return named.VolumeGroupSnapshotHandle
+	}
+	return recorded(content)
+}
+
 // members returns the handles of the snapshots of a content: the recorded ones, or those that a person named.
 func members(content *groupsnapshotv1.VolumeGroupSnapshotContent) []string {
 	var handles []string
@@ -72,10 +80,8 @@ func members(content *groupsnapshotv1.VolumeGroupSnapshotContent) []string {
 // keeps reports whether a content keeps the group snapshot with a handle of a driver, though another content
 // with the same handle is deleted. One that goes with its own group snapshot doesn't.
 func keeps(content *groupsnapshotv1.VolumeGroupSnapshotContent, driver, handle string) bool {
-	named := content.Spec.Source.GroupSnapshotHandles
-	has := recorded(content) == handle || named != nil && named.VolumeGroupSnapshotHandle == handle
 	goes := !content.DeletionTimestamp.IsZero() && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
-	return has && content.Spec.Driver == driver && !goes
+	return known(content) == handle && content.Spec.Driver == driver && !goes
 }
 
 // keepsMember reports whether the content of a single snapshot keeps one of these members of a group's content, whose

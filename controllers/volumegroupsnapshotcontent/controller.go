@@ -103,8 +103,9 @@ func (r *Reconciler) execute(ctx context.Context, content *groupsnapshotv1.Volum
 	case isReady(content):
 		// A crash came between the write of the status and this one.
 		return ctrl.Result{}, r.maker.removeBeingCreated(ctx, content)
-	case content.Spec.Source.GroupSnapshotHandles != nil:
-		return r.maker.find(ctx, content)
+	case known(content) != "":
+		// No call makes it any more: the storage may have lost it, and would make another one, of another time.
+		return r.maker.look(ctx, content)
 	default:
 		return r.maker.create(ctx, content)
 	}

@@ -16,20 +16,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// maker makes group snapshots, and finds those that people name.
+// maker makes group snapshots, and looks for those whose handles are known.
 type maker struct {
 	client  client.Client
 	targets targets
 	report  *reporter
 }
 
-// create makes the group snapshot. The annotation comes before the call: a crash after the call loses the answer, and a
-// repeat finds the group snapshot by its name. Once the handle is recorded, no call makes it any more: the storage may
-// have lost it, and would make another one, of another time.
+// create makes the group snapshot of a content without a handle. The annotation comes before the call: a crash after the
+// call loses the answer, and a repeat finds the group snapshot by its name.
 func (m *maker) create(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) (ctrl.Result, error) {
-	if handle := recorded(content); handle != "" {
-		return m.look(ctx, content, handle)
-	}
 	of, request, err := m.targets.forCreation(ctx, content)
 	if err != nil {
 		return m.report.failed(ctx, content, event.GroupSnapshotCreationFailed, err)
@@ -50,15 +46,19 @@ func (m *maker) create(ctx context.Context, content *groupsnapshotv1.VolumeGroup
 	return m.record(ctx, content, made)
 }
 
-// look asks whether a group snapshot is ready whose handle is recorded.
-func (m *maker) look(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent, handle string) (ctrl.Result, error) {
+// look asks whether a group snapshot is ready whose handle is known.
+func (m *maker) look(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) (ctrl.Result, error) {
 	of, err := m.targets.open(ctx, content)
 	if err != nil {
 		return m.report.failed(ctx, content, event.GroupSnapshotCheckFailed, err)
 	}
-	found, err := of.FindGroupSnapshot(ctx, handle, members(content))
+	found, err := of.FindGroupSnapshot(ctx, known(content), members(content))
 	if err != nil {
 		return m.report.failed(ctx, content, event.GroupSnapshotCheckFailed, err)
+	}
+	if content.Spec.Source.GroupSnapshotHandles != nil {
+		// A person makes the contents of the members, too. snapshot-controller makes those that the status lists.
+		found.Members = nil
 	}
 	return m.record(ctx, content, found)
 }
@@ -70,22 +70,6 @@ func (m *maker) record(ctx context.Context, content *groupsnapshotv1.VolumeGroup
 		return result, err
 	}
 	return result, m.removeBeingCreated(ctx, content)
-}
-
-// find looks for a group snapshot that a person names.
-func (m *maker) find(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) (ctrl.Result, error) {
-	of, err := m.targets.open(ctx, content)
-	if err != nil {
-		return m.report.failed(ctx, content, event.GroupSnapshotCheckFailed, err)
-	}
-	named := content.Spec.Source.GroupSnapshotHandles
-	found, err := of.FindGroupSnapshot(ctx, named.VolumeGroupSnapshotHandle, named.VolumeSnapshotHandles)
-	if err != nil {
-		return m.report.failed(ctx, content, event.GroupSnapshotCheckFailed, err)
-	}
-	// A person makes the contents of the members, too. snapshot-controller makes those that the status lists.
-	found.Members = nil
-	return m.report.made(ctx, content, found)
 }
 
 // ensureBeingCreated records that the group snapshot may exist from now on.

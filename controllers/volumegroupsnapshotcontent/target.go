@@ -37,7 +37,7 @@ func (t targets) forCreation(ctx context.Context, content *groupsnapshotv1.Volum
 	if err != nil {
 		return nil, request, err
 	}
-	if !object.DeletionTimestamp.IsZero() && !isBeingCreated(content) && recorded(content) == "" {
+	if !object.DeletionTimestamp.IsZero() && !isBeingCreated(content) {
 		return nil, request, backend.Invalid.Errorf("StorageBackend %s is being deleted: no group snapshot is begun", object.Name)
 	}
 	if request.Parameters, err = t.parameters(ctx, content, object); err != nil {

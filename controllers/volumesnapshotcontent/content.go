@@ -31,7 +31,7 @@ func isSettled(content *snapshotv1.VolumeSnapshotContent) bool {
 	switch {
 	case mayRelease(content):
 		return !slices.Contains(content.Finalizers, snapshots.ContentProtection)
-	case snapshots.IsContentInGroup(content) && handle(content) == "":
+	case snapshots.IsContentInGroup(content) && known(content) == "":
 		return true
 	default:
 		return isReady(content) && !isBeingCreated(content)
@@ -54,8 +54,8 @@ func recorded(content *snapshotv1.VolumeSnapshotContent) string {
 	return ptr.Deref(content.Status.SnapshotHandle, "")
 }
 
-// handle returns the handle that a person named, or else the recorded one; "" for none.
-func handle(content *snapshotv1.VolumeSnapshotContent) string {
+// known returns the handle that a person named, or else the recorded one; "" for none.
+func known(content *snapshotv1.VolumeSnapshotContent) string {
 	return ptr.Deref(content.Spec.Source.SnapshotHandle, recorded(content))
 }
 

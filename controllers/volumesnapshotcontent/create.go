@@ -82,7 +82,7 @@ func (m *maker) find(ctx context.Context, content *snapshotv1.VolumeSnapshotCont
 	if err := m.ensureRecorded(ctx, content, of.object); err != nil {
 		return ctrl.Result{}, err
 	}
-	found, err := of.FindSnapshot(ctx, handle(content))
+	found, err := of.FindSnapshot(ctx, known(content))
 	if err != nil {
 		return m.report.failed(ctx, content, event.SnapshotCheckFailed, err)
 	}

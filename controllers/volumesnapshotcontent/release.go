@@ -52,10 +52,10 @@ func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapsh
 // yet: then the storage says whether it is there. One that was deleted is not looked for again: it may be another by now.
 // That of a group's member is deleted with its group, and counts as none here.
 func (r *releaser) handleOf(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (string, error) {
-	named := content.Spec.Source.SnapshotHandle
 	if snapshots.IsContentInGroup(content) {
 		return "", nil
 	}
+	named := content.Spec.Source.SnapshotHandle
 	if handle := recorded(content); handle != "" || named == nil || isCleared(content) {
 		return handle, nil
 	}

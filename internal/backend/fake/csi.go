@@ -24,7 +24,7 @@ type CSI struct {
 	listed int
 	// inspection is what SetInspection set.
 	inspection backend.Inspection
-	// half is what Modify, CreateSnapshot and DeleteSnapshot fail with after they have had their effect.
+	// half is what Modify, and calls that make or delete snapshots, fail with after they have had their effect.
 	half []error
 	// topologies and room are what SetCapacity set.
 	topologies []map[string]string
@@ -268,7 +268,8 @@ func (d *CSI) nextHalf() (err error) {
 	return err
 }
 
-// HalfNext makes the next calls of Modify, CreateSnapshot and DeleteSnapshot return these errors after they had their effect.
+// HalfNext makes the next calls of Modify, and of those that make or delete snapshots, return these errors after they had
+// their effect.
 func (d *CSI) HalfNext(failures ...error) {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()
