@@ -308,6 +308,8 @@ uninstall: bin/kustomize ## Remove the CRDs, once no StorageBackend and no NodeV
 deploy: bin/kustomize ## Install Stowage with the images IMG and AGENT_IMG. OVERLAY=default: beside kube-controller-manager; standalone: instead of its volume controllers.
 	@$(call stamp,config/$(OVERLAY),$(IMG),$(AGENT_IMG))
 	bin/kustomize build bin/stamped | $(KUBECTL) apply --server-side -f -
+	@$(KUBECTL) get crd volumesnapshotcontents.snapshot.storage.k8s.io >/dev/null 2>&1 || \
+		echo 'No snapshots yet: the cluster lacks the CRDs of snapshot.storage.k8s.io/v1. docs/operate/snapshots.md says where they are; they may come later.'
 
 .PHONY: undeploy
 undeploy: bin/kustomize ## Remove the manager and the node agents. CRDs, StorageBackends, volumes and their data stay.

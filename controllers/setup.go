@@ -112,10 +112,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		}
 	}
 	claims := persistentvolumeclaim.New(deps)
+	snapshots := starter.New(deps.Live, snapshotAPI(), func() error {
+		var bound error
+		if options.BindSnapshots {
+			// The index has to be there before the informer.
+			bound = errors.Join(index.AddSnapshots(ctx, mgr.GetFieldIndexer()), volumesnapshot.New(deps).SetupWithManager(mgr))
+		}
+		return errors.Join(bound, claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
+	})
 	reconcilers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		claims,
 		persistentvolume.New(deps, claims.Index),
-		storagebackend.New(deps),
+		storagebackend.New(deps, snapshots.Missing),
 		audit.New(deps),
 		nodevolume.NewDiskReconciler(deps),
 		nodevolume.New(deps),
@@ -123,14 +131,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		volumeattachment.New(deps),
 		comparison.New(deps),
 		storageclass.New(deps),
-		starter.New(deps.Live, snapshotAPI(), func() error {
-			var bound error
-			if options.BindSnapshots {
-				// The index has to be there before the informer.
-				bound = errors.Join(index.AddSnapshots(ctx, mgr.GetFieldIndexer()), volumesnapshot.New(deps).SetupWithManager(mgr))
-			}
-			return errors.Join(bound, claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
-		}),
+		snapshots,
 		starter.New(deps.Live, groupSnapshotAPI(), func() error { return volumegroupsnapshotcontent.New(deps).SetupWithManager(mgr) }),
 	}
 	if options.Namespace != "" {

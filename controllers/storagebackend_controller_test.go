@@ -31,9 +31,24 @@ var _ = Describe("A StorageBackend", func() {
 		Expect(object.Status.Type).To(Equal(stowagev1alpha1.LocalType))
 		Expect(object.Status.Driver).To(Equal(stowagev1alpha1.LocalDriver))
 		Expect(object.Status.ObservedGeneration).To(Equal(object.Generation))
-		for _, name := range []string{"Ready", "Accepted", "Reachable", "StorageClassReady"} {
+		for _, name := range []string{"Ready", "Accepted", "Reachable", "StorageClassReady", "SnapshotsServed"} {
 			Expect(meta.IsStatusConditionTrue(object.Status.Conditions, name)).To(BeTrue(), name)
 		}
+	})
+
+	It("is ready, and says so, where no VolumeSnapshots are served", func() {
+		w := newWorld(reconciler.ClusterScope)
+		w.unserved = "the CRDs of snapshot.storage.k8s.io/v1 are not installed"
+		object := LocalBackend("disks")
+		w.create(object)
+		w.settle()
+
+		w.get(object)
+		served := meta.FindStatusCondition(object.Status.Conditions, "SnapshotsServed")
+		Expect(served.Status).To(Equal(metav1.ConditionFalse))
+		Expect(served.Reason).To(Equal("CRDsMissing"))
+		Expect(served.Message).To(HavePrefix(w.unserved + ": volumes have no snapshots until they are"))
+		Expect(meta.IsStatusConditionTrue(object.Status.Conditions, "Ready")).To(BeTrue())
 	})
 
 	It("writes nothing when nothing changed", func() {

@@ -90,6 +90,8 @@ type world struct {
 	attachments *volumeattachment.Reconciler
 	comparisons *comparison.Comparer
 	locals      *nodevolume.Reconciler
+	// unserved is why VolumeSnapshots are not served; "" if they are.
+	unserved string
 	// snapshots runs only in specs that are about it.
 	snapshots *volumesnapshotcontent.Reconciler
 	// groups runs only in specs that are about it, too.
@@ -129,7 +131,7 @@ func (w *world) restart() {
 	w.pods = ephemeral.New(w.dependencies(w.views.pods))
 	w.classes = volumeattributesclass.New(w.dependencies(w.views.classes))
 	w.storageClasses = storageclass.New(w.dependencies(w.views.storageClasses))
-	w.backends = storagebackend.New(w.dependencies(w.views.backends))
+	w.backends = storagebackend.New(w.dependencies(w.views.backends), func() (string, bool) { return w.unserved, true })
 	w.snapshots = volumesnapshotcontent.New(w.dependencies(w.views.snapshots))
 	w.groups = volumegroupsnapshotcontent.New(w.dependencies(w.views.groups))
 	w.binds = volumesnapshot.New(w.dependencies(w.views.binds))

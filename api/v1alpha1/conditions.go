@@ -1,7 +1,6 @@
 package v1alpha1
 
-// Conditions of a StorageBackend. The first reconcile sets all of them. ReadyCondition
-// is True when every other one is.
+// Conditions of a StorageBackend. ReadyCondition is True when Accepted, Reachable and StorageClassReady are.
 const (
 	// ReadyCondition: new volumes can be provisioned and old ones removed.
 	ReadyCondition = "Ready"
@@ -9,29 +8,26 @@ const (
 	AcceptedCondition = "Accepted"
 	// ReachableCondition: the storage answered the last probe.
 	ReachableCondition = "Reachable"
-	// StorageClassReadyCondition: the StorageClass of the spec exists and is
-	// Stowage's, or the spec has none.
+	// StorageClassReadyCondition: the StorageClass of the spec exists and is Stowage's, or the spec has none.
 	StorageClassReadyCondition = "StorageClassReady"
+	// SnapshotsServedCondition: the API server has VolumeSnapshots, and the manager serves those of the backend's driver.
+	SnapshotsServedCondition = "SnapshotsServed"
 )
 
-// ProvisionedCondition of a NodeVolume turns True when the volume was made on
-// its node's disk, and stays True. A provisioned volume that is missing is lost,
-// and is never made again.
-// A NodeVolume also has ReadyCondition.
+// ProvisionedCondition of a NodeVolume turns True when the volume was made on its node's disk, and stays True.
+// A provisioned volume that is missing is lost, and is never made again. A NodeVolume also has ReadyCondition.
 const ProvisionedCondition = "Provisioned"
 
-// GrantedCondition of a NodeVolume that was made is True if it has the capacity
-// that spec.capacity requests. Else its message has the reason.
+// GrantedCondition of a NodeVolume that was made is True if it has the capacity that spec.capacity requests. Else its
+// message has the reason.
 const GrantedCondition = "Granted"
 
-// HealthyCondition of a NodeVolume that was made is False while it has a problem that
-// pods notice, or soon will. Its message has all problems, its reason is that of the most
-// severe one. Each change is an event on the claim.
+// HealthyCondition of a NodeVolume that was made is False while it has a problem that pods notice, or soon will. Its
+// message has all problems, its reason is that of the most severe one. Each change is an event on the claim.
 const HealthyCondition = "Healthy"
 
-// NodeGoneCondition of a NodeVolume that is to be removed is True while its Node
-// object is missing. Its transition time is when that was noticed. The manager writes
-// it.
+// NodeGoneCondition of a NodeVolume that is to be removed is True while its Node object is missing. Its transition time
+// is when that was noticed. The manager writes it.
 const NodeGoneCondition = "NodeGone"
 
 // HasRoomCondition of a NodeDisk is True while it has room for volumes.
@@ -92,6 +88,8 @@ const (
 	ReasonExhausted = "Exhausted"
 	// ReasonUnavailable: the storage doesn't answer. Stowage tries again.
 	ReasonUnavailable = "Unavailable"
+	// ReasonCRDsMissing: the API server doesn't have the kinds that the condition is about.
+	ReasonCRDsMissing = "CRDsMissing"
 	// ReasonLost: the volume was made, and is missing on its disk.
 	ReasonLost = "Lost"
 	// ReasonNodeGone: the Node object is missing.

@@ -139,18 +139,25 @@ type StorageClassTemplate struct {
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
 }
 
-// DeletionPolicy is what happens to the data of deleted claims.
+// DeletionPolicy is what happens to the data of deleted claims and VolumeSnapshots.
 type DeletionPolicy struct {
-	// retainFor is the undelete window. The data of a deleted claim is kept this
-	// long after the release of its volume. It holds for volumes with the reclaim
-	// policy Delete, and counts from the volume's status.lastPhaseTransitionTime.
-	// A duration in h, m and s, such as "72h". Default 0s. A change holds at once,
-	// also for volumes already released.
+	// retainFor is the undelete window. The data of a deleted claim is kept this long after the release of its
+	// volume. It holds for volumes with the reclaim policy Delete, and counts from the volume's
+	// status.lastPhaseTransitionTime. A duration in h, m and s, such as "72h". Default 0s. A change holds at
+	// once, also for volumes already released.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s|ms))+$') && duration(self) >= duration('0s')",message="retainFor must be a duration such as 72h or 1h30m, and not negative"
 	// +optional
 	RetainFor metav1.Duration `json:"retainFor,omitzero"`
+	// retainSnapshotsFor is the undelete window of snapshots. The snapshot of a deleted VolumeSnapshot with the policy
+	// Delete is kept this long by another VolumeSnapshotContent, and counts from the creation of that. A duration as
+	// of retainFor. Default 0s. A change holds at once. Group snapshots have no window.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s|ms))+$') && duration(self) >= duration('0s')",message="retainSnapshotsFor must be a duration such as 72h or 1h30m, and not negative"
+	// +optional
+	RetainSnapshotsFor metav1.Duration `json:"retainSnapshotsFor,omitzero"`
 }
 
 // AttachmentPolicy decides when a volume is detached from a node by force.
@@ -233,7 +240,7 @@ type StorageBackendStatus struct {
 	// the backend can't list its volumes.
 	// +optional
 	Audit *AuditStatus `json:"audit,omitempty"`
-	// conditions are Accepted, Reachable, StorageClassReady, and Ready: all others are True.
+	// conditions are Accepted, Reachable, StorageClassReady, Ready (all of these are True), and SnapshotsServed.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

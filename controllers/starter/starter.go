@@ -5,6 +5,7 @@ package starter
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,11 +32,21 @@ type Starter struct {
 	live client.Reader
 	api  API
 	add  func() error
+	// because is why the kinds are not served; "" once they are, and nil before the first look.
+	because atomic.Pointer[string]
 }
 
 // New makes a starter. Add adds the reconcilers to the manager.
 func New(live client.Reader, api API, add func() error) *Starter {
 	return &Starter{live: live, api: api, add: add}
+}
+
+// Missing returns why the kinds are not served yet; "" if they are. Before the first look, known is false.
+func (s *Starter) Missing() (why string, known bool) {
+	if because := s.because.Load(); because != nil {
+		return *because, true
+	}
+	return "", false
 }
 
 // SetupWithManager adds the starter itself.
@@ -53,10 +64,12 @@ func (s *Starter) Start(ctx context.Context) error {
 			return nil
 		case err == nil && why == "":
 			ctrl.Log.Info("serving " + s.api.Of + ": the API server has " + s.api.Version)
+			s.because.Store(new(""))
 			return s.add()
 		case err != nil:
 			why = err.Error()
 		}
+		s.because.Store(&why)
 		if why != said {
 			ctrl.Log.Info("not serving "+s.api.Of+" yet", "because", why, "lookingEvery", lookInterval.String())
 			said = why

@@ -47,6 +47,9 @@ func TestSnapshotsAreServedOnceTheirCRDsAreThere(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Minute {
 			t.Errorf("it asked 5 times within %s", took)
 		}
+		if why, known := started.Missing(); why != "" || !known {
+			t.Errorf("afterwards it says %q, known: %t", why, known)
+		}
 	})
 }
 
@@ -56,8 +59,14 @@ func TestWithoutTheCRDsNothingHappensUntilTheEnd(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		started := starter.New(live, snapshots, func() error { return errors.New("added") })
+		if _, known := started.Missing(); known {
+			t.Error("before the first look it knows what is missing")
+		}
 		if err := started.Start(ctx); err != nil || live.asked > 125 {
 			t.Errorf("it asked %d times: %v", live.asked, err)
+		}
+		if why, known := started.Missing(); why != "the CRDs of snapshot.storage.k8s.io/v1 are not installed" || !known {
+			t.Errorf("it says %q, known: %t", why, known)
 		}
 	})
 }

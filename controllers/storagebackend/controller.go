@@ -43,13 +43,15 @@ type Reconciler struct {
 	events   events.EventRecorder
 	classes  classes
 	deletion deletion
+	// snapshots says whether VolumeSnapshots are served.
+	snapshots Missing
 }
 
-// New makes the reconciler.
-func New(deps reconciler.Dependencies) *Reconciler {
+// New makes the reconciler. Snapshots says whether VolumeSnapshots are served.
+func New(deps reconciler.Dependencies, snapshots Missing) *Reconciler {
 	classes := classes{client: deps.Client, events: deps.Events}
 	return &Reconciler{
-		client: deps.Client, storage: deps.Storage, events: deps.Events, classes: classes,
+		client: deps.Client, storage: deps.Storage, events: deps.Events, classes: classes, snapshots: snapshots,
 		deletion: deletion{client: deps.Client, live: deps.Live, classes: classes},
 	}
 }
@@ -89,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 		return ctrl.Result{}, err
 	}
 	setReady(object)
+	r.snapshots.report(object)
 	return ctrl.Result{RequeueAfter: probeInterval}, nil
 }
 

@@ -14,6 +14,24 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// snapshotCRDs is where the CRDs of snapshots are.
+const snapshotCRDs = "https://github.com/kubernetes-csi/external-snapshotter"
+
+// Missing returns why VolumeSnapshots are not served; "" if they are. Known is false until that was found out.
+type Missing func() (why string, known bool)
+
+// report says on a backend whether VolumeSnapshots are served. Volumes don't need them, so Ready doesn't either.
+func (missing Missing) report(object *stowagev1alpha1.StorageBackend) {
+	switch why, known := missing(); {
+	case !known:
+	case why == "":
+		setCondition(object, stowagev1alpha1.SnapshotsServedCondition, metav1.ConditionTrue, stowagev1alpha1.ReasonReady, "")
+	default:
+		setCondition(object, stowagev1alpha1.SnapshotsServedCondition, metav1.ConditionFalse, stowagev1alpha1.ReasonCRDsMissing,
+			why+": volumes have no snapshots until they are, see docs/operate/snapshots.md and "+snapshotCRDs)
+	}
+}
+
 // findSnapshot finds a snapshot that a backend of one of Stowage's own drivers has, live, and returns
 // advice about it. The label that names the backend comes before the first call. A cluster may have no
 // snapshots at all.
@@ -32,5 +50,9 @@ func findSnapshot(ctx context.Context, live client.Reader, object *stowagev1alph
 	case len(contents.Items) == 0:
 		return "", nil
 	}
-	return fmt.Sprintf("VolumeSnapshotContent %s: delete its VolumeSnapshot, and then the content if its policy keeps the snapshot", contents.Items[0].Name), nil
+	content := &contents.Items[0]
+	if _, undeletable := content.Labels[stowagev1alpha1.UndeletableLabel]; undeletable {
+		return fmt.Sprintf("VolumeSnapshotContent %s, in its undelete window: wait, or delete it, and its snapshot with it", content.Name), nil
+	}
+	return fmt.Sprintf("VolumeSnapshotContent %s: delete its VolumeSnapshot, and then the content if its policy keeps the snapshot", content.Name), nil
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 )
 
@@ -36,6 +37,16 @@ func isSettled(content *snapshotv1.VolumeSnapshotContent) bool {
 	default:
 		return isReady(content) && !isBeingCreated(content)
 	}
+}
+
+// isUndeletable reports whether a content keeps the snapshot of a deleted VolumeSnapshot, and has none of its own yet.
+func isUndeletable(content *snapshotv1.VolumeSnapshotContent) bool {
+	return wasUndeletable(content) && content.DeletionTimestamp.IsZero() && content.Spec.VolumeSnapshotRef.UID == ""
+}
+
+func wasUndeletable(content *snapshotv1.VolumeSnapshotContent) bool {
+	_, has := content.Labels[stowagev1alpha1.UndeletableLabel]
+	return has
 }
 
 func isBeingCreated(content *snapshotv1.VolumeSnapshotContent) bool {

@@ -48,6 +48,7 @@ type Reconciler struct {
 	drivers  drivers.Drivers
 	maker    *maker
 	releaser *releaser
+	windows  windows
 	report   *reporter
 	storage  *opener.Opener
 	waking   *wake.Source
@@ -57,14 +58,15 @@ type Reconciler struct {
 func New(deps reconciler.Dependencies) *Reconciler {
 	waking, report := &wake.Source{}, &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
 	targets := targets{backends: backends{deps.Client}, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
+	windows := windows{client: deps.Client, live: deps.Live, targets: targets, report: report, clock: deps.Clock}
 	return &Reconciler{
-		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), storage: deps.Storage, waking: waking, report: report,
+		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), storage: deps.Storage, waking: waking, report: report, windows: windows,
 		maker:    &maker{client: deps.Client, targets: targets, report: report},
-		releaser: &releaser{client: deps.Client, live: deps.Live, targets: targets, report: report},
+		releaser: &releaser{client: deps.Client, live: deps.Live, targets: targets, windows: windows, report: report},
 	}
 }
 
-// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents/status,verbs=patch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotclasses,verbs=get
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends;nodevolumes,verbs=get;list;watch
@@ -78,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if isSettled(content) {
+	if isSettled(content) && !wasUndeletable(content) {
 		return ctrl.Result{}, nil
 	}
 	if served, err := r.drivers.Serves(ctx, content.Spec.Driver); !served || err != nil {
@@ -87,10 +89,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.live.Get(ctx, request.NamespacedName, content); err != nil {
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeSnapshotContent %s", request.Name)
 	}
-	result, err := r.execute(ctx, content)
+	result, err := r.keepOrExecute(ctx, content)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
 	}
+	return result, err
+}
+
+// keepOrExecute also keeps a content for the undelete window, and deletes it then.
+func (r *Reconciler) keepOrExecute(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
+	if !isUndeletable(content) {
+		if wasUndeletable(content) && content.DeletionTimestamp.IsZero() {
+			return ctrl.Result{}, r.windows.forget(ctx, content)
+		}
+		return r.execute(ctx, content)
+	}
+	left, err := r.windows.left(ctx, content)
+	switch {
+	case err != nil:
+		return r.report.unreleased(content, err)
+	case left <= 0:
+		return r.windows.end(ctx, content)
+	}
+	result, err := r.execute(ctx, content)
+	if result.RequeueAfter == 0 {
+		result.RequeueAfter = left
+	}
+	result.RequeueAfter = min(result.RequeueAfter, left)
 	return result, err
 }
 

@@ -21,6 +21,7 @@ type releaser struct {
 	client  client.Client
 	live    client.Reader
 	targets targets
+	windows windows
 	report  *reporter
 }
 
@@ -96,15 +97,15 @@ func (r *releaser) retain(ctx context.Context, content *snapshotv1.VolumeSnapsho
 	return err
 }
 
-// remove deletes a snapshot, unless another content has it. The handle goes from the status before the finalizer
-// does: after a crash in between nothing is deleted twice.
+// remove deletes a snapshot, unless another content has it, or gets it for the undelete window. The handle goes from the
+// status before the finalizer does: after a crash in between nothing is deleted twice.
 func (r *releaser) remove(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
-	kept, err := r.isKept(ctx, content, handle)
-	if err == nil && !kept {
-		err = r.delete(ctx, content, handle)
-	}
-	if err != nil {
-		return err
+	for _, settle := range []func(context.Context, *snapshotv1.VolumeSnapshotContent, string) (bool, error){r.isKept, r.windows.begin, r.delete} {
+		if done, err := settle(ctx, content, handle); err != nil {
+			return err
+		} else if done {
+			break
+		}
 	}
 	return r.clear(ctx, content)
 }
@@ -124,16 +125,16 @@ func (r *releaser) isKept(ctx context.Context, content *snapshotv1.VolumeSnapsho
 	return false, nil
 }
 
-func (r *releaser) delete(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
+func (r *releaser) delete(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) (bool, error) {
 	of, err := r.targets.find(ctx, content)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := of.DeleteSnapshot(ctx, handle); err != nil {
-		return err
+		return false, err
 	}
 	r.report.deleted(content)
-	return nil
+	return true, nil
 }
 
 // clear removes what the status says of a snapshot that is gone. A status remains: see isCleared.

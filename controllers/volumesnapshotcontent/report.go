@@ -3,6 +3,8 @@ package volumesnapshotcontent
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -116,4 +118,14 @@ func (r *reporter) deleted(content *snapshotv1.VolumeSnapshotContent) {
 func (r *reporter) kept(content, other *snapshotv1.VolumeSnapshotContent) {
 	r.events.Eventf(content, nil, corev1.EventTypeNormal, event.SnapshotKept, "Snapshot",
 		"the snapshot stays: VolumeSnapshotContent %s has it, too", other.Name)
+}
+
+// windowBegan says, also in the namespace of the VolumeSnapshot, that another content keeps the snapshot.
+func (r *reporter) windowBegan(content, next *snapshotv1.VolumeSnapshotContent, until time.Time) {
+	ref := content.Spec.VolumeSnapshotRef.DeepCopy()
+	ref.APIVersion, ref.Kind = snapshotv1.SchemeGroupVersion.String(), "VolumeSnapshot"
+	note := fmt.Sprintf("the snapshot of VolumeSnapshot %s/%s is kept by VolumeSnapshotContent %s until %s, and deleted then: docs/operate/undelete.md says "+
+		"how to have it back", ref.Namespace, ref.Name, next.Name, until.UTC().Format(time.RFC3339))
+	r.events.Eventf(next, nil, corev1.EventTypeNormal, event.UndeleteWindowBegan, "Delete", "%s", note)
+	event.Unlogged(r.events).Eventf(ref, nil, corev1.EventTypeNormal, event.UndeleteWindowBegan, "Delete", "%s", note)
 }

@@ -45,7 +45,7 @@ func ofOthers(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnaps
 	return rest
 }
 
-// unsettled returns the contents of a backend's driver that wait for something.
+// unsettled returns the contents of a backend's driver that wait for something, if only for the end of a window.
 func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reconcile.Request {
 	driver := backend.DriverOf(object.(*stowagev1alpha1.StorageBackend))
 	contents := &snapshotv1.VolumeSnapshotContentList{}
@@ -54,7 +54,7 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reco
 	}
 	var found []reconcile.Request
 	for i := range contents.Items {
-		if content := &contents.Items[i]; content.Spec.Driver == driver && !isSettled(content) {
+		if content := &contents.Items[i]; content.Spec.Driver == driver && (!isSettled(content) || isUndeletable(content)) {
 			found = append(found, wake.Request(content))
 		}
 	}

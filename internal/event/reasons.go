@@ -116,7 +116,7 @@ const (
 	// VolumeFailedRetain: the storage doesn't bear the note yet that its data is to be kept.
 	// The PersistentVolume stays until it does.
 	VolumeFailedRetain = "VolumeFailedRetain"
-	// UndeleteWindowBegan: the claim is gone, and the data is kept until the time in the message.
+	// UndeleteWindowBegan: the claim or the VolumeSnapshot is gone, and the data is kept until the time in the message.
 	UndeleteWindowBegan = "UndeleteWindowBegan"
 	// UndeleteWindowEnds: the data is deleted within an hour.
 	UndeleteWindowEnds = "UndeleteWindowEnds"

@@ -42,6 +42,9 @@ const (
 // ContentName is the name of the content that is made for the VolumeSnapshot with this UID.
 func ContentName(owner types.UID) string { return "snapcontent-" + string(owner) }
 
+// UndeletableName is the name of the content that keeps the snapshot of a deleted content with this UID.
+func UndeletableName(deleted types.UID) string { return "undeletable-" + string(deleted) }
+
 // SourceClaim returns the name of the claim that a VolumeSnapshot is made of; "" for none.
 func SourceClaim(snapshot *snapshotv1.VolumeSnapshot) string {
 	return ptr.Deref(snapshot.Spec.Source.PersistentVolumeClaimName, "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -15,6 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -56,6 +58,57 @@ var _ = Describe("A CSI driver with the real snapshot-controller", Label("sideca
 			of.remove(ctx)
 		}
 		Expect(driver.volumes(ctx)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A snapshot in its undelete window, with the real snapshot-controller", Label("sidecars"), func() {
+	It("comes back to a VolumeSnapshot, and goes at the end", func(ctx SpecContext) {
+		driver := startDriver(ctx)
+		object := driver.handOver(ctx)
+		startSnapshotController(ctx, movable)
+		source := driver.use(ctx, "source")
+		snapshot := snapshotOf(source.claim, movable, "by-mistake")
+		create(ctx, snapshot)
+		eventuallyReady(ctx, snapshot)
+		content := contentOf(ctx, snapshot)
+		retain := func(window time.Duration) {
+			changed := object.DeepCopy()
+			changed.Spec.Deletion.RetainSnapshotsFor.Duration = window
+			Expect(users.Patch(ctx, changed, client.MergeFrom(object))).To(Succeed())
+			object = changed
+		}
+		retain(72 * time.Hour)
+
+		By("deleting the VolumeSnapshot, which goes at once")
+		remove(ctx, snapshot)
+		eventuallyGone(ctx, snapshot)
+		eventuallyGone(ctx, content)
+		next := &snapshotv1.VolumeSnapshotContent{}
+		next.Name = snapshots.UndeletableName(content.UID)
+		Expect(driver.snapshots(ctx)).To(HaveLen(1))
+
+		By("creating it again, of the content that has the snapshot")
+		again := snapshotOf(source.claim, movable, snapshot.Name)
+		again.Spec.Source = snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: &next.Name}
+		create(ctx, again)
+		eventuallyReady(ctx, again)
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, keyOf(next), next)).To(Succeed())
+			g.Expect(next.Labels).NotTo(HaveKey(stowagev1alpha1.UndeletableLabel))
+		}).WithContext(ctx).Should(Succeed())
+		Expect(*next.Status.SnapshotHandle).To(Equal(*content.Status.SnapshotHandle))
+
+		By("deleting it once more, and ending the window")
+		remove(ctx, again)
+		eventuallyGone(ctx, again)
+		last := &snapshotv1.VolumeSnapshotContent{}
+		last.Name = snapshots.UndeletableName(next.UID)
+		Expect(users.Get(ctx, keyOf(last), last)).To(Succeed())
+		Expect(driver.snapshots(ctx)).To(HaveLen(1))
+		retain(0)
+		eventuallyGone(ctx, last)
+		Expect(driver.snapshots(ctx)).To(BeEmpty())
+		source.remove(ctx)
 	})
 })
 
