@@ -2,9 +2,11 @@ package nfs
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -110,20 +112,108 @@ func expectUnfinished(t *testing.T, err error) {
 	}
 }
 
-func TestAnotherProcessBeginsTheCopyAgain(t *testing.T) {
+func TestAnotherProcessGoesOnWithTheCopy(t *testing.T) {
 	w, opened := withFile(t)
-	w.put(t, data+"/other", "file")
-	_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
-	expectUnfinished(t, err)
+	for _, name := range []string{"a/1", "a/2", "b/3"} {
+		w.put(t, data+"/"+name, name)
+	}
+	for range 3 {
+		_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+		expectUnfinished(t, err)
+	}
+	complete := w.filesBelow(t, ".stowage/snapshots/snapshot-a.copy")
+	maps.DeleteFunc(complete, func(_ uint64, path string) bool {
+		_, name, _ := strings.Cut(strings.TrimPrefix(path, w.folder+"/.stowage/snapshots/snapshot-a.copy/"), "/")
+		source, copied := fileAt(t, w.folder+"/"+data+"/"+name), fileAt(t, path)
+		return !source.ModTime().Equal(copied.ModTime()) // the one that it was at
+	})
+	if len(complete) == 0 {
+		t.Fatal("no file is complete")
+	}
 
 	made := mustSnapshot(t, w.openAs(t, newKind(t, thisCluster, "")))
 
-	w.mustHave(t, ".stowage/snapshots/"+made.Handle+"/state", ".stowage/snapshots/"+made.Handle+"/other")
+	w.mustHave(t, ".stowage/snapshots/"+made.Handle+"/state", ".stowage/snapshots/"+made.Handle+"/a/1", ".stowage/snapshots/"+made.Handle+"/a/2",
+		".stowage/snapshots/"+made.Handle+"/b/3")
 	w.mustLack(t, ".stowage/snapshots/"+made.Handle+".copy")
+	for number := range w.filesBelow(t, ".stowage/snapshots/"+made.Handle) {
+		delete(complete, number)
+	}
+	if len(complete) > 0 {
+		t.Errorf("these files were copied once more: %v", complete)
+	}
 	// The one that was overtaken finds it made.
 	if again := mustSnapshot(t, opened); !again.Created.Equal(made.Created) {
 		t.Errorf("it is of %s, then of %s", made.Created, again.Created)
 	}
+}
+
+func TestAProcessThatWasOvertakenCompletesNothingByItself(t *testing.T) {
+	w, opened := withFile(t)
+	w.put(t, data+"/other", "file")
+	for range 2 {
+		_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+		expectUnfinished(t, err)
+	}
+	_, err := inSlices(w.openAs(t, newKind(t, thisCluster, ""))).CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+
+	opened.snapshots.Slice = time.Minute
+	_, err = opened.CreateSnapshot(t.Context(), ofVolume("1"))
+
+	if err == nil {
+		t.Error("it completed a copy that another one took files from")
+	}
+	made := mustSnapshot(t, opened)
+	w.mustHave(t, ".stowage/snapshots/"+made.Handle+"/state", ".stowage/snapshots/"+made.Handle+"/other")
+	w.mustLack(t, ".stowage/snapshots/"+made.Handle+".copy")
+}
+
+func TestACopyTakesOverNothingOfAnotherSource(t *testing.T) {
+	w, opened := withFile(t)
+	_, err := inSlices(opened).CreateSnapshot(t.Context(), ofVolume("1"))
+	expectUnfinished(t, err)
+	attempts, err := filepath.Glob(w.folder + "/.stowage/snapshots/snapshot-a.copy/*")
+	must(t, err)
+	foreign := filepath.Join(filepath.Dir(attempts[0]), "0123456789abcdef-OTHER.earlier")
+	must(t, os.Rename(attempts[0], foreign))
+	before := w.filesBelow(t, ".stowage/snapshots/snapshot-a.copy")
+	for _, path := range before { // no other file gets its number
+		must(t, os.Link(path, filepath.Join(t.TempDir(), "kept")))
+	}
+
+	made := mustSnapshot(t, w.openAs(t, newKind(t, thisCluster, "")))
+
+	for number, path := range w.filesBelow(t, ".stowage/snapshots/"+made.Handle) {
+		if before[number] != "" {
+			t.Errorf("it took over %s", path)
+		}
+	}
+	w.mustHave(t, ".stowage/snapshots/"+made.Handle+"/state")
+}
+
+func fileAt(t *testing.T, path string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	must(t, err)
+	return info
+}
+
+// filesBelow returns the files that aren't empty below a folder of the share, by their inode numbers.
+func (w *world) filesBelow(t *testing.T, folder string) map[uint64]string {
+	t.Helper()
+	found := map[uint64]string{}
+	must(t, filepath.WalkDir(w.folder+"/"+folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Size() > 0 {
+			found[info.Sys().(*syscall.Stat_t).Ino] = path
+		}
+		return err
+	}))
+	return found
 }
 
 func TestWhatIsLeftOfARestoreGoesWithItsVolume(t *testing.T) {

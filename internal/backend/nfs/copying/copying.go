@@ -3,21 +3,19 @@
 //
 // Each attempt fills a directory of its own, and remembers how far it is only as long as its process lives. So
 // nothing writes to a complete copy any more: neither an earlier leader that is still at work, nor a call whose
-// answer was lost and which the server carries out late.
+// answer was lost and which the server carries out late. The attempt that follows moves the files that are complete
+// to its own directory. It first renames the directory of the earlier one, which so never gets the name of the copy.
 package copying
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"sync"
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -46,6 +44,8 @@ type attempt struct {
 	// name is that of its directory; "" until it is made.
 	name string
 	at   tree.CopyPosition
+	// earlier are the names of directories of other attempts, whose complete files it takes over.
+	earlier []string
 	// busy is set while a call works, which may outlast its caller.
 	busy bool
 }
@@ -115,17 +115,12 @@ func (c *Copier) leave(id string, current *attempt, lost bool) {
 	}
 }
 
-// run continues an attempt. A new one first removes what others left.
+// run continues an attempt.
 func (a *attempt) run(ctx context.Context, root tree.Dir, of Copy) error {
 	if a.name == "" {
-		if err := removeFolder(ctx, root, of.Aside, of.Until); err != nil {
+		if err := a.begin(ctx, root, of); err != nil {
 			return err
 		}
-		name := rand.Text()
-		if err := tree.EnsureDir(ctx, root, of.Aside+"/"+name, share.OwnerOnly); err != nil {
-			return fmt.Errorf("making a directory for the copy: %w", err)
-		}
-		a.name = name
 	}
 	space, err := root.Space(ctx)
 	if err != nil {
@@ -134,14 +129,16 @@ func (a *attempt) run(ctx context.Context, root tree.Dir, of Copy) error {
 	aside := of.Aside + "/" + a.name
 	err = tree.Within(ctx, root, of.From, func(from tree.Dir) error {
 		return tree.Within(ctx, root, aside, func(to tree.Dir) error {
-			if err := (tree.Copy{From: from, To: to, Most: space.Total, Until: of.Until}).Run(ctx, &a.at); err != nil {
+			return a.withEarlier(ctx, root, of, func(earlier []tree.Dir) error {
+				if err := (tree.Copy{From: from, To: to, Earlier: earlier, Most: space.Total, Until: of.Until}).Run(ctx, &a.at); err != nil {
+					return err
+				}
+				info, err := from.Stat(ctx)
+				if err == nil {
+					err = to.SetAccess(ctx, info.Access)
+				}
 				return err
-			}
-			info, err := from.Stat(ctx)
-			if err == nil {
-				err = to.SetAccess(ctx, info.Access)
-			}
-			return err
+			})
 		})
 	})
 	if err == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"syscall"
 	"time"
 )
@@ -35,6 +34,9 @@ type CopyPosition struct {
 type Copy struct {
 	// From is copied to To, which nothing else writes.
 	From, To Dir
+	// Earlier are copies of From that were given up. Files that are complete there are moved to To, if they are
+	// still those of From.
+	Earlier []Dir
 	// Most is how many bytes a file may have; 0: any number.
 	Most uint64
 	// Until is when a call ends.
@@ -51,15 +53,16 @@ func (c Copy) Run(ctx context.Context, at *CopyPosition) error {
 	if len(at.Steps) == 0 {
 		at.Steps = []Step{{}}
 	}
-	run := copying{at: at, most: c.Most, until: c.Until, buffer: make([]byte, chunk)}
+	run := copying{at: at, most: c.Most, until: c.Until, buffer: make([]byte, chunk), earlier: earlierCopies{[][]Dir{c.Earlier}}}
 	return run.walk(ctx, c.From, c.To, 0)
 }
 
 type copying struct {
-	at     *CopyPosition
-	most   uint64
-	until  time.Time
-	buffer []byte
+	at      *CopyPosition
+	most    uint64
+	until   time.Time
+	buffer  []byte
+	earlier earlierCopies
 }
 
 // walk copies a directory from the position of its step.
@@ -69,7 +72,7 @@ func (c *copying) walk(ctx context.Context, from, to Dir, depth int) error {
 		// An earlier call ended within.
 		err = c.enter(ctx, from, to, depth+1)
 	} else if len(c.at.File) > 0 {
-		err = c.file(ctx, from, to)
+		err = c.file(ctx, from, to, true)
 	}
 	if err != nil {
 		return err
@@ -114,7 +117,15 @@ func (c *copying) entry(ctx context.Context, from, to Dir, entry Entry, depth in
 	case File:
 		pass()
 		c.at.File, c.at.Offset = []byte(entry.Name), 0
-		return c.file(ctx, from, to)
+		taken, err := c.earlier.take(ctx, to, entry.Name, info)
+		if taken {
+			c.at.File = nil
+			c.at.Bytes += int64(info.Size)
+		}
+		if taken || err != nil {
+			return err
+		}
+		return c.file(ctx, from, to, c.at.Restarts > 0)
 	case Symlink:
 		if err := c.link(ctx, from, to, entry.Name, info); err != nil {
 			return err
@@ -141,6 +152,11 @@ func (c *copying) enter(ctx context.Context, from, to Dir, depth int) error {
 		return err
 	}
 	defer target.Close()
+	leave, err := c.earlier.enter(ctx, name)
+	defer leave()
+	if err != nil {
+		return err
+	}
 	if err := c.walk(ctx, source, target, depth); err != nil {
 		return err
 	}
@@ -155,8 +171,9 @@ func (c *copying) enter(ctx context.Context, from, to Dir, depth int) error {
 	return nil
 }
 
-// file copies what is left of the file that is being copied.
-func (c *copying) file(ctx context.Context, from, to Dir) error {
+// file copies what is left of the file that is being copied. Again says that some of it may be there. A file that is
+// complete is never written again, but made again: another attempt may have moved it away.
+func (c *copying) file(ctx context.Context, from, to Dir, again bool) error {
 	name := string(c.at.File)
 	info, err := from.Lookup(ctx, name)
 	var source RegularFile
@@ -174,6 +191,11 @@ func (c *copying) file(ctx context.Context, from, to Dir) error {
 	if c.most > 0 && info.Size > c.most {
 		return ErrTooLarge
 	}
+	if again && c.at.Offset == 0 {
+		if err := ignoreNotExist(to.RemoveFile(ctx, name)); err != nil {
+			return err
+		}
+	}
 	target, err := to.MakeFile(ctx, name)
 	if err != nil {
 		return err
@@ -183,6 +205,7 @@ func (c *copying) file(ctx context.Context, from, to Dir) error {
 		return err
 	}
 	if err := to.SetInfo(ctx, name, info); err != nil {
+		c.at.Offset = 0
 		return err
 	}
 	c.at.File, c.at.Offset = nil, 0
@@ -252,10 +275,6 @@ func (c *copying) restart(err error, depth int) error {
 		return ErrChanging
 	}
 	return ErrUnfinished
-}
-
-func isGone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 func isZero(data []byte) bool {

@@ -125,3 +125,8 @@ func ResolveLost(err error, check func() (done bool, err error)) error {
 func IsPermission(err error) bool {
 	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
 }
+
+// isGone reports whether an error says that there is no such directory any more.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
