@@ -7,6 +7,7 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -30,8 +31,8 @@ var _ = Describe("The snapshot of a deleted VolumeSnapshot", func() {
 		Expect(next.Spec.VolumeSnapshotRef.UID).To(BeEmpty())
 		Expect(next.Spec.DeletionPolicy).To(Equal(snapshotv1.VolumeSnapshotContentDelete))
 		Expect(next.Spec.SourceVolumeMode).To(Equal(content.Spec.SourceVolumeMode))
-		Expect(*next.Status.SnapshotHandle).To(Equal(*content.Status.SnapshotHandle))
-		Expect(*next.Status.ReadyToUse).To(BeTrue())
+		Expect(next.Status).To(Equal(content.Status))
+		Expect(w.storage.Calls()).NotTo(ContainElement(HavePrefix("FindSnapshot")))
 		until := next.CreationTimestamp.Add(72 * time.Hour).UTC().Format(time.RFC3339)
 		Expect(w.newEvents()).To(ContainElement(And(HavePrefix("Normal UndeleteWindowBegan"), ContainSubstring(next.Name+" until "+until))))
 
@@ -171,6 +172,102 @@ var _ = Describe("The snapshot of a deleted VolumeSnapshot", func() {
 		Expect(w.storage.Snapshots()).To(BeEmpty())
 	})
 
+	It("stays for good with the policy Retain, set within the window", func() {
+		w, next := inWindow()
+		update(w, next, func(next *snapshotv1.VolumeSnapshotContent) {
+			next.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
+		})
+		w.passTime(100 * time.Hour)
+
+		w.settleSnapshots()
+
+		w.get(next)
+		Expect(next.DeletionTimestamp).To(BeNil())
+		Expect(next.Labels).NotTo(HaveKey(stowagev1alpha1.UndeletableLabel))
+		Expect(w.storage.Snapshots()).To(HaveLen(1))
+	})
+
+	It("stays if its window is one of another StorageBackend of the name", func() {
+		w, next := inWindow()
+		update(w, next, func(next *snapshotv1.VolumeSnapshotContent) {
+			next.Labels[stowagev1alpha1.UndeletableLabel] = "b7c3f1de-another"
+		})
+		w.keepSnapshotsFor(0)
+		w.passTime(100 * time.Hour)
+
+		w.settleSnapshots()
+
+		w.get(next)
+		Expect(next.DeletionTimestamp).To(BeNil())
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("one of another StorageBackend than " + csiDriver)))
+	})
+
+	It("keeps its StorageBackend", func() {
+		w, next := inWindow()
+		object := csiBackend()
+		w.delete(object)
+
+		w.settle()
+
+		w.get(object)
+		ready := meta.FindStatusCondition(object.Status.Conditions, stowagev1alpha1.ReadyCondition)
+		Expect(ready.Message).To(ContainSubstring("waits for VolumeSnapshotContent " + next.Name + ", in its undelete window"))
+	})
+
+	It("has the window that the StorageBackend has now, whatever the cache shows", func() {
+		w, content := snapshotted()
+		before := csiBackend()
+		w.get(before)
+		w.keepSnapshotsFor(72 * time.Hour)
+		w.views.snapshots.Client = oldState[*stowagev1alpha1.StorageBackend]{w, before}
+		w.deleteAsSnapshotController(content)
+
+		w.settleSnapshots()
+
+		w.undeletable(content)
+		Expect(w.storage.Snapshots()).To(HaveLen(1))
+	})
+
+	It("has no window if it was never complete", func() {
+		w, content := toBeSnapshotted()
+		w.keepSnapshotsFor(72 * time.Hour)
+		w.storage.SetUploading(true)
+		w.settleSnapshots()
+		Expect(w.storage.Snapshots()).To(HaveLen(1))
+		w.deleteAsSnapshotController(content)
+
+		w.settleSnapshots()
+
+		Expect(w.all(&snapshotv1.VolumeSnapshotContentList{})).To(BeEmpty())
+		Expect(w.storage.Snapshots()).To(BeEmpty())
+	})
+
+	It("has no window once its deletion began", func() {
+		w, content := snapshotted()
+		w.deleteAsSnapshotController(content)
+		w.storage.FailNext(backend.Unavailable.Errorf("busy"))
+		_ = w.reconcileSnapshots()
+		w.keepSnapshotsFor(72 * time.Hour)
+
+		w.settleSnapshots()
+
+		Expect(w.all(&snapshotv1.VolumeSnapshotContentList{})).To(BeEmpty())
+		Expect(w.storage.Snapshots()).To(BeEmpty())
+	})
+
+	It("goes though a VolumeSnapshot is bound while it is deleted", func() {
+		w, next := inWindow()
+		w.delete(next)
+		w.storage.FailNext(backend.Unavailable.Errorf("busy"))
+		_ = w.reconcileSnapshots()
+		w.bindAsSnapshotController(next)
+
+		w.settleSnapshots()
+
+		Expect(w.gone(next)).To(BeTrue())
+		Expect(w.storage.Snapshots()).To(BeEmpty())
+	})
+
 	It("with the policy Retain needs no window", func() {
 		w, content := snapshotted()
 		w.keepSnapshotsFor(72 * time.Hour)
@@ -205,7 +302,8 @@ func inWindow() (*world, *snapshotv1.VolumeSnapshotContent) {
 	w.keepSnapshotsFor(72 * time.Hour)
 	w.deleteAsSnapshotController(content)
 	w.settleSnapshots()
-	return w, w.undeletable(content)
+	next := w.undeletable(content)
+	return w, next
 }
 
 func (w *world) keepSnapshotsFor(window time.Duration) {

@@ -10,7 +10,7 @@ const (
 	ReachableCondition = "Reachable"
 	// StorageClassReadyCondition: the StorageClass of the spec exists and is Stowage's, or the spec has none.
 	StorageClassReadyCondition = "StorageClassReady"
-	// SnapshotsServedCondition: the API server has VolumeSnapshots, and the manager serves those of the backend's driver.
+	// SnapshotsServedCondition: the API server has VolumeSnapshots, and the manager serves them, if the driver can make any.
 	SnapshotsServedCondition = "SnapshotsServed"
 )
 

@@ -20,8 +20,8 @@ const BackendLabel = "stowage.dev/backend"
 // with the policy Retain. No audit removes them.
 const RetainedLabel = "stowage.dev/retained"
 
-// UndeletableLabel is on a VolumeSnapshotContent that keeps the snapshot of a deleted VolumeSnapshot until the end of
-// the undelete window, or until another VolumeSnapshot is bound to it.
+// UndeletableLabel is on a VolumeSnapshotContent that keeps the snapshot of a deleted VolumeSnapshot until the end of the
+// undelete window, or until another VolumeSnapshot is bound to it. Its value is the UID of the StorageBackend.
 const UndeletableLabel = "stowage.dev/undeletable"
 
 // Finalizers. Each is removed by the component that added it, as its last write.

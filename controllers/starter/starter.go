@@ -41,7 +41,7 @@ func New(live client.Reader, api API, add func() error) *Starter {
 	return &Starter{live: live, api: api, add: add}
 }
 
-// Missing returns why the kinds are not served yet; "" if they are. Before the first look, known is false.
+// Missing returns why the kinds are not served yet; "" if they are. As long as no look had an answer, known is false.
 func (s *Starter) Missing() (why string, known bool) {
 	if because := s.because.Load(); because != nil {
 		return *because, true
@@ -68,8 +68,9 @@ func (s *Starter) Start(ctx context.Context) error {
 			return s.add()
 		case err != nil:
 			why = err.Error()
+		default:
+			s.because.Store(&why)
 		}
-		s.because.Store(&why)
 		if why != said {
 			ctrl.Log.Info("not serving "+s.api.Of+" yet", "because", why, "lookingEvery", lookInterval.String())
 			said = why

@@ -32,16 +32,17 @@ func (missing Missing) report(object *stowagev1alpha1.StorageBackend) {
 	}
 }
 
-// findSnapshot finds a snapshot that a backend of one of Stowage's own drivers has, live, and returns
-// advice about it. The label that names the backend comes before the first call. A cluster may have no
-// snapshots at all.
+// findSnapshot finds a snapshot that a backend has, live, and returns advice about it. The label that names one of
+// Stowage's own drivers' comes before the first call. Of a CSI driver's, only those in their undelete windows count: its
+// csi-snapshotter goes on with the others. A cluster may have no snapshots at all.
 func findSnapshot(ctx context.Context, live client.Reader, object *stowagev1alpha1.StorageBackend) (string, error) {
+	labels := client.MatchingLabels{stowagev1alpha1.BackendLabel: object.Name}
 	if object.Spec.CSI != nil {
-		return "", nil
+		labels = client.MatchingLabels{stowagev1alpha1.UndeletableLabel: string(object.UID)}
 	}
 	contents := &metav1.PartialObjectMetadataList{}
 	contents.SetGroupVersionKind(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotContentList"))
-	err := live.List(ctx, contents, client.MatchingLabels{stowagev1alpha1.BackendLabel: object.Name}, client.Limit(1))
+	err := live.List(ctx, contents, labels, client.Limit(1))
 	switch {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 		return "", nil
@@ -51,7 +52,7 @@ func findSnapshot(ctx context.Context, live client.Reader, object *stowagev1alph
 		return "", nil
 	}
 	content := &contents.Items[0]
-	if _, undeletable := content.Labels[stowagev1alpha1.UndeletableLabel]; undeletable {
+	if content.Labels[stowagev1alpha1.UndeletableLabel] != "" {
 		return fmt.Sprintf("VolumeSnapshotContent %s, in its undelete window: wait, or delete it, and its snapshot with it", content.Name), nil
 	}
 	return fmt.Sprintf("VolumeSnapshotContent %s: delete its VolumeSnapshot, and then the content if its policy keeps the snapshot", content.Name), nil

@@ -17,6 +17,8 @@ func mayRelease(content *snapshotv1.VolumeSnapshotContent) bool {
 	switch {
 	case content.DeletionTimestamp.IsZero():
 		return false
+	case isBeingRemoved(content):
+		return true
 	case content.Spec.Source.SnapshotHandle != nil && content.Spec.VolumeSnapshotRef.UID == "":
 		return true
 	case isBeingCreated(content):
@@ -39,14 +41,26 @@ func isSettled(content *snapshotv1.VolumeSnapshotContent) bool {
 	}
 }
 
-// isUndeletable reports whether a content keeps the snapshot of a deleted VolumeSnapshot, and has none of its own yet.
+// isUndeletable reports whether a content keeps the snapshot of a deleted VolumeSnapshot, and has none of its own yet. A
+// person keeps it for good by the policy Retain.
 func isUndeletable(content *snapshotv1.VolumeSnapshotContent) bool {
-	return wasUndeletable(content) && content.DeletionTimestamp.IsZero() && content.Spec.VolumeSnapshotRef.UID == ""
+	return backendOfWindow(content) != "" && content.DeletionTimestamp.IsZero() && content.Spec.VolumeSnapshotRef.UID == "" &&
+		content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
 }
 
+// wasUndeletable reports whether the window of a content ended otherwise than by its deletion.
 func wasUndeletable(content *snapshotv1.VolumeSnapshotContent) bool {
-	_, has := content.Labels[stowagev1alpha1.UndeletableLabel]
-	return has
+	return backendOfWindow(content) != "" && content.DeletionTimestamp.IsZero() && !isUndeletable(content)
+}
+
+// backendOfWindow returns the UID of the StorageBackend with the undelete window of a content; "" for no window.
+func backendOfWindow(content *snapshotv1.VolumeSnapshotContent) string {
+	return content.Labels[stowagev1alpha1.UndeletableLabel]
+}
+
+// isBeingRemoved reports whether the deletion of a content's snapshot began.
+func isBeingRemoved(content *snapshotv1.VolumeSnapshotContent) bool {
+	return metav1.HasAnnotation(content.ObjectMeta, snapshots.Removing)
 }
 
 func isBeingCreated(content *snapshotv1.VolumeSnapshotContent) bool {

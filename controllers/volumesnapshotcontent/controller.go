@@ -58,11 +58,11 @@ type Reconciler struct {
 func New(deps reconciler.Dependencies) *Reconciler {
 	waking, report := &wake.Source{}, &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
 	targets := targets{backends: backends{deps.Client}, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
-	windows := windows{client: deps.Client, live: deps.Live, targets: targets, report: report, clock: deps.Clock}
+	windows := windows{client: deps.Client, backends: deps.Reads.Backends, targets: targets, report: report, clock: deps.Clock}
 	return &Reconciler{
 		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), storage: deps.Storage, waking: waking, report: report, windows: windows,
 		maker:    &maker{client: deps.Client, targets: targets, report: report},
-		releaser: &releaser{client: deps.Client, live: deps.Live, targets: targets, windows: windows, report: report},
+		releaser: &releaser{client: deps.Client, contents: sharedContents(deps.Live), targets: targets, windows: windows, report: report},
 	}
 }
 
@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if isSettled(content) && !wasUndeletable(content) {
+	if isSettled(content) && backendOfWindow(content) == "" {
 		return ctrl.Result{}, nil
 	}
 	if served, err := r.drivers.Serves(ctx, content.Spec.Driver); !served || err != nil {
@@ -98,10 +98,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // keepOrExecute also keeps a content for the undelete window, and deletes it then.
 func (r *Reconciler) keepOrExecute(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
+	if wasUndeletable(content) {
+		return ctrl.Result{}, r.windows.forget(ctx, content)
+	}
 	if !isUndeletable(content) {
-		if wasUndeletable(content) && content.DeletionTimestamp.IsZero() {
-			return ctrl.Result{}, r.windows.forget(ctx, content)
-		}
 		return r.execute(ctx, content)
 	}
 	left, err := r.windows.left(ctx, content)

@@ -6,23 +6,34 @@ import (
 	"fmt"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/sharedread"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // releaser deletes snapshots, and lets contents go.
 type releaser struct {
-	client  client.Client
-	live    client.Reader
-	targets targets
-	windows windows
-	report  *reporter
+	client client.Client
+	// contents lists all contents, live: many snapshots may be deleted at once.
+	contents *sharedread.Reads[struct{}, []snapshotv1.VolumeSnapshotContent]
+	targets  targets
+	windows  windows
+	report   *reporter
+}
+
+func sharedContents(live client.Reader) *sharedread.Reads[struct{}, []snapshotv1.VolumeSnapshotContent] {
+	return sharedread.New(func(ctx context.Context, _ struct{}) ([]snapshotv1.VolumeSnapshotContent, error) {
+		contents := &snapshotv1.VolumeSnapshotContentList{}
+		err := live.List(ctx, contents)
+		return contents.Items, wrap.Error(err, "listing the VolumeSnapshotContents")
+	}).Paced()
 }
 
 // release deletes the snapshot of a deleted content, or has it kept, as its policy says, and lets the content go.
@@ -100,41 +111,53 @@ func (r *releaser) retain(ctx context.Context, content *snapshotv1.VolumeSnapsho
 // remove deletes a snapshot, unless another content has it, or gets it for the undelete window. The handle goes from the
 // status before the finalizer does: after a crash in between nothing is deleted twice.
 func (r *releaser) remove(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
-	for _, settle := range []func(context.Context, *snapshotv1.VolumeSnapshotContent, string) (bool, error){r.isKept, r.windows.begin, r.delete} {
-		if done, err := settle(ctx, content, handle); err != nil {
+	all, err := r.contents.Get(ctx, struct{}{})
+	if err != nil {
+		return err
+	}
+	kept := r.isKept(content, handle, all)
+	if !kept {
+		if kept, err = r.windows.begin(ctx, content, handle, all); err != nil {
 			return err
-		} else if done {
-			break
+		}
+	}
+	if !kept {
+		if err := r.delete(ctx, content, handle); err != nil {
+			return err
 		}
 	}
 	return r.clear(ctx, content)
 }
 
-// isKept reports, from a live list, whether another content has the same snapshot.
-func (r *releaser) isKept(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) (bool, error) {
-	others := &snapshotv1.VolumeSnapshotContentList{}
-	if err := r.live.List(ctx, others); err != nil {
-		return false, fmt.Errorf("listing the VolumeSnapshotContents: %w", err)
-	}
-	for i := range others.Items {
-		if other := &others.Items[i]; other.UID != content.UID && keeps(other, content.Spec.Driver, handle) {
+// isKept reports whether another content has the same snapshot.
+func (r *releaser) isKept(content *snapshotv1.VolumeSnapshotContent, handle string, all []snapshotv1.VolumeSnapshotContent) bool {
+	for i := range all {
+		if other := &all[i]; other.UID != content.UID && keeps(other, content.Spec.Driver, handle) {
 			r.report.kept(content, other)
-			return true, nil
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
-func (r *releaser) delete(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) (bool, error) {
+// delete records that the deletion begins, and deletes the snapshot. One that is half deleted is never given away.
+func (r *releaser) delete(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, handle string) error {
 	of, err := r.targets.find(ctx, content)
 	if err != nil {
-		return false, err
+		return err
+	}
+	if !isBeingRemoved(content) {
+		before := content.DeepCopy()
+		metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.Removing, "yes")
+		if err := r.client.Patch(ctx, content, patch.Fenced(before)); err != nil {
+			return wrap.Error(err, "recording the deletion for VolumeSnapshotContent %s", content.Name)
+		}
 	}
 	if err := of.DeleteSnapshot(ctx, handle); err != nil {
-		return false, err
+		return err
 	}
 	r.report.deleted(content)
-	return true, nil
+	return nil
 }
 
 // clear removes what the status says of a snapshot that is gone. A status remains: see isCleared.

@@ -129,3 +129,9 @@ func (r *reporter) windowBegan(content, next *snapshotv1.VolumeSnapshotContent, 
 	r.events.Eventf(next, nil, corev1.EventTypeNormal, event.UndeleteWindowBegan, "Delete", "%s", note)
 	event.Unlogged(r.events).Eventf(ref, nil, corev1.EventTypeNormal, event.UndeleteWindowBegan, "Delete", "%s", note)
 }
+
+// noWindow says that a snapshot is deleted at once, because too many of its namespace are kept.
+func (r *reporter) noWindow(content *snapshotv1.VolumeSnapshotContent, kept int) {
+	r.warn(content, event.NoUndeleteWindow, fmt.Sprintf("the snapshot is deleted now, and can't come back: %d of namespace %s are in their undelete windows, "+
+		"and more are not kept", kept, content.Spec.VolumeSnapshotRef.Namespace))
+}

@@ -118,6 +118,8 @@ const (
 	VolumeFailedRetain = "VolumeFailedRetain"
 	// UndeleteWindowBegan: the claim or the VolumeSnapshot is gone, and the data is kept until the time in the message.
 	UndeleteWindowBegan = "UndeleteWindowBegan"
+	// NoUndeleteWindow: the snapshot is deleted without a window, because too many of its namespace are in theirs.
+	NoUndeleteWindow = "NoUndeleteWindow"
 	// UndeleteWindowEnds: the data is deleted within an hour.
 	UndeleteWindowEnds = "UndeleteWindowEnds"
 	// VolumeRecycle: the removal of the files goes on, or waits.

@@ -17,6 +17,9 @@ const (
 	BeingCreated = "snapshot.storage.kubernetes.io/volumesnapshot-being-created"
 	// BeingDeleted says that the VolumeSnapshot of a content is deleted, and that nothing restores it any more.
 	BeingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
+	// Removing is Stowage's own: a call that deletes the snapshot of a deleted content may have had its effect. From then on
+	// the snapshot isn't kept any more, though a VolumeSnapshot is bound to the content.
+	Removing = "stowage.dev/snapshot-removing"
 	// AllowModeChange is on a content whose snapshot may be restored with another volumeMode.
 	AllowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
 	// DefaultClass is on the VolumeSnapshotClass of VolumeSnapshots that name none, with the value true.
