@@ -138,6 +138,7 @@ verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, forma
 test: controlplane bin/gotestsum bin/kustomize ## Run all tests: unit, API server, and (as root) real mounts and loop devices. PACKAGES and TESTFLAGS narrow it.
 	@go -C hack/images test ./...
 	@go -C hack/upstream test .
+	@go -C hack/benchpage test .
 	@go -C test/chart test -count=1 .
 	@hack/test.sh $(TESTFLAGS) $(PACKAGES)
 
@@ -274,9 +275,11 @@ e2e-upstream-check: upstream-programs ## Check that every entry of test/e2e/upst
 	@$(GO_TEST) -count=1 -v -run TestTheListsMatch ./test/e2e/upstream
 
 .PHONY: bench
-bench: build controlplane-whole bin/csi-mock-driver bin/csi-provisioner ## Measure against bare API writes, and against external-provisioner, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
+bench: build controlplane-whole bin/csi-mock-driver bin/csi-provisioner ## Measure against bare API writes, and against external-provisioner, with targets, and plots in bin/bench.html. BENCHFLAGS such as '--n 10000'; --help lists them.
 	@$(GO_BUILD) -ldflags '$(LINK_FLAGS) $(CHECKOUT)' -o bin/bench ./test/bench
-	@exec bin/bench $(BENCHFLAGS)
+	@touch bin/bench.begun; status=0; bin/bench $(BENCHFLAGS) || status=$$?; \
+	if [[ bin/bench.json -nt bin/bench.begun ]]; then go -C hack/benchpage run . --results '$(CURDIR)/bin/bench.json' --earlier '$(CURDIR)/docs/benchmarks' --to '$(CURDIR)/bin/bench.html'; fi; \
+	exit $$status
 
 ##@ Run
 
