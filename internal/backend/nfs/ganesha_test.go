@@ -75,6 +75,7 @@ func testGanesha(t *testing.T, exports string) {
 		must(t, g.open(t).Probe(t.Context()))
 	}))
 	t.Run("a directory gets an owner", on(testOwned))
+	t.Run("a copy keeps setuid and setgid", on(testCopiedModes))
 	t.Run("a tree goes with its volume", on(testTreeRemoved))
 	t.Run("a deletion stops at a mount", on(testStopsAtMount))
 	t.Run("an archive is kept", on(testArchived))
@@ -139,6 +140,22 @@ func testOwned(t *testing.T, g ganesha) {
 	stat := syscall.Stat_t{}
 	must(t, syscall.Stat(filepath.Join(g.folder, "a-data-1"), &stat))
 	if stat.Uid != 1000 || stat.Gid != 2000 || stat.Mode&0o7777 != 0o2770 {
+		t.Errorf("it is of %d:%d, with mode %#o", stat.Uid, stat.Gid, stat.Mode)
+	}
+}
+
+func testCopiedModes(t *testing.T, g ganesha) {
+	opened := g.open(t)
+	mustProvision(t, opened, backendtest.Request("1"))
+	g.put(t, data+"/tool", "program")
+	must(t, os.Chown(g.folder+"/"+data+"/tool", 1000, 1000))
+	must(t, syscall.Chmod(g.folder+"/"+data+"/tool", 0o6755))
+
+	made := mustSnapshot(t, opened)
+
+	stat := syscall.Stat_t{}
+	must(t, syscall.Stat(g.folder+"/.stowage/snapshots/"+made.Handle+"/tool", &stat))
+	if stat.Uid != 1000 || stat.Gid != 1000 || stat.Mode&0o7777 != 0o6755 {
 		t.Errorf("it is of %d:%d, with mode %#o", stat.Uid, stat.Gid, stat.Mode)
 	}
 }

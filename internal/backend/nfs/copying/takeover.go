@@ -9,14 +9,16 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 const (
-	// earlierSuffix ends the name of the directory of an attempt that was taken over.
-	earlierSuffix = ".earlier"
+	// earlierSuffix ends the name of the directory of an attempt that was taken over, and removedSuffix of one that is
+	// being removed.
+	earlierSuffix, removedSuffix = ".earlier", ".removed"
 	// maxEarlier is how many attempts are taken over: each costs a lookup for each file.
 	maxEarlier = 4
 )
@@ -53,28 +55,48 @@ func takeOver(ctx context.Context, root tree.Dir, of Copy) (earlier []string, er
 			return err
 		}
 		for _, name := range names {
-			if len(earlier) == maxEarlier || !strings.HasPrefix(name, sourceOf(of)+"-") {
-				if err := tree.RemoveTree(ctx, aside, name, of.Until); err != nil {
+			next, err := renamed(ctx, aside, name, len(earlier) < maxEarlier, of)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				// Another process renamed it.
+			case err != nil:
+				return err
+			case strings.HasSuffix(next, removedSuffix):
+				if err := remove(ctx, aside, next, of); err != nil {
 					return err
 				}
-				continue
+			default:
+				earlier = append(earlier, next)
 			}
-			if !strings.HasSuffix(name, earlierSuffix) {
-				next := nameFor(of) + earlierSuffix
-				if err := aside.Rename(ctx, name, aside, next); err != nil {
-					return err
-				}
-				name = next
-			}
-			earlier = append(earlier, name)
 		}
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		// There was none, or another process removed it: then there is nothing to take over.
 		return nil, nil
 	}
 	return earlier, err
+}
+
+// renamed gives the directory of another attempt the name of one that is taken over or, where that can't be, removed. A
+// name that was given stays.
+func renamed(ctx context.Context, aside tree.Dir, name string, room bool, of Copy) (string, error) {
+	suffix := removedSuffix
+	if room && strings.HasPrefix(name, sourceOf(of)+"-") && !strings.HasSuffix(name, removedSuffix) {
+		suffix = earlierSuffix
+	}
+	if strings.HasSuffix(name, suffix) {
+		return name, nil
+	}
+	next := nameFor(of) + suffix
+	return next, aside.Rename(ctx, name, aside, next)
+}
+
+func remove(ctx context.Context, aside tree.Dir, name string, of Copy) error {
+	err := tree.RemoveTree(ctx, aside, name, of.Until)
+	if errors.Is(err, syscall.ENOTDIR) {
+		err = aside.RemoveFile(ctx, name)
+	}
+	return err
 }
 
 func namesIn(ctx context.Context, dir tree.Dir) (names []string, err error) {

@@ -13,26 +13,25 @@ const (
 	typeSymlink   = 5
 )
 
-const permissionBits = 0o7777
+// byClient is a time that the call has (SET_TO_CLIENT_TIME).
+const permissionBits, byClient = 0o7777, 2
 
 // info reads a fattr3.
 func (d *decoder) info() tree.Info {
 	info := tree.Info{Type: typeOf(d.uint32())}
 	info.Mode = d.uint32() & permissionBits
 	d.uint32() // links
-	info.UID = d.uint32()
-	info.GID = d.uint32()
+	info.UID, info.GID = d.uint32(), d.uint32()
 	info.Size = d.uint64()
 	d.bytes(8 + 8) // used, device numbers
-	info.FileSystem = d.uint64()
-	info.File = d.uint64()
+	info.FileSystem, info.File = d.uint64(), d.uint64()
 	d.bytes(8) // read
 	info.Modified = time.Unix(int64(d.uint32()), int64(d.uint32()))
 	d.bytes(8) // changed
 	return info
 }
 
-// infoIfAny reads a post_op_attr: attributes that the server may leave out.
+// optionalInfo reads a post_op_attr: attributes that the server may leave out.
 func (d *decoder) optionalInfo() (tree.Info, bool) {
 	if !d.bool() {
 		return tree.Info{}, false
@@ -68,13 +67,14 @@ func (e *encoder) size(size int64) *encoder {
 	return e.uint32(0, 0, 0, 1).uint64(uint64(size)).uint32(0, 0)
 }
 
-// like writes a sattr3 that sets what describes another file: of a symlink, the owner and the group.
-func (e *encoder) like(info tree.Info) *encoder {
-	const byClient = 2
-	if info.Type == tree.Symlink {
-		return e.uint32(0, 1, info.UID, 1, info.GID, 0, 0, 0)
-	}
-	return e.uint32(1, info.Mode, 1, info.UID, 1, info.GID, 0, 0, byClient, uint32(info.Modified.Unix()), uint32(info.Modified.Nanosecond()))
+// owner writes a sattr3 that sets owner and group alone.
+func (e *encoder) owner(access tree.Access) *encoder {
+	return e.uint32(0, 1, access.UID, 1, access.GID, 0, 0, 0)
+}
+
+// modeAndTime writes a sattr3 that sets permission bits and the time of the last change.
+func (e *encoder) modeAndTime(info tree.Info) *encoder {
+	return e.uint32(1, info.Mode, 0, 0, 0, 0, byClient, uint32(info.Modified.Unix()), uint32(info.Modified.Nanosecond()))
 }
 
 // nothing writes a sattr3 that sets nothing.

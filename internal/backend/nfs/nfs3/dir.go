@@ -14,9 +14,7 @@ const (
 	maxLink = 4096
 	// canChange are the bits of ACCESS for making and removing names.
 	canModify, canExtend, canDelete = 0x4, 0x8, 0x10
-
-	canChange = canModify | canExtend | canDelete
-
+	canChange                       = canModify | canExtend | canDelete
 	// noGuard has SETATTR change a file whatever its last change was.
 	noGuard = 0
 )
@@ -76,8 +74,7 @@ func (d *dir) lookup(ctx context.Context, name string) ([]byte, tree.Info, error
 		results.fail()
 	}
 	if results.err == nil && !present {
-		info, err = d.getAttr(ctx, handle)
-		return handle, info, err
+		info, results.err = d.getAttr(ctx, handle)
 	}
 	return handle, info, results.err
 }

@@ -80,11 +80,14 @@ func (s *session) ensureTransfer(ctx context.Context, handle []byte) error {
 	return results.err
 }
 
-// SetInfo is LOOKUP and SETATTR.
+// SetInfo is LOOKUP and SETATTR. A call that sets owner and mode loses setuid and setgid on some servers: so there are two.
 func (d *dir) SetInfo(ctx context.Context, name string, info tree.Info) error {
 	handle, _, err := d.lookup(ctx, name)
 	if err == nil {
-		_, err = d.change(ctx, procSetAttr, (&encoder{}).opaque(handle).like(info).uint32(noGuard))
+		_, err = d.change(ctx, procSetAttr, (&encoder{}).opaque(handle).owner(info.Access).uint32(noGuard))
+	}
+	if err == nil && info.Type != tree.Symlink {
+		_, err = d.change(ctx, procSetAttr, (&encoder{}).opaque(handle).modeAndTime(info).uint32(noGuard))
 	}
 	return wrap("setting owner and mode of", d.path+"/"+name, err)
 }

@@ -118,6 +118,9 @@ func (c *copying) entry(ctx context.Context, from, to Dir, entry Entry, depth in
 		pass()
 		c.at.File, c.at.Offset = []byte(entry.Name), 0
 		taken, err := c.earlier.take(ctx, to, entry.Name, info)
+		if c.at.Restarts > 0 && !taken && err == nil {
+			taken, err = isComplete(ctx, to, entry.Name, info)
+		}
 		if taken {
 			c.at.File = nil
 			c.at.Bytes += int64(info.Size)
@@ -205,7 +208,6 @@ func (c *copying) file(ctx context.Context, from, to Dir, again bool) error {
 		return err
 	}
 	if err := to.SetInfo(ctx, name, info); err != nil {
-		c.at.Offset = 0
 		return err
 	}
 	c.at.File, c.at.Offset = nil, 0

@@ -95,9 +95,27 @@ func TestACopyTakesOverNothingThatIsNotTheSource(t *testing.T) {
 				must(t, change(folder))
 				must(t, copyAfter(t, root, &tree.CopyPosition{}, never(), asItIs))
 				expectSame(t, folder)
+				if _, err := os.Lstat(folder + "/earlier/a/small"); err == nil {
+					t.Error("what is of no use still takes room")
+				}
 			})
 		})
 	}
+}
+
+func TestAFileThatWasTakenOverIsNotCopiedWhenItsListingBeginsAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
+		givenUp(t, root, folder)
+		before := fileAt(t, folder+"/earlier/a/b/large")
+		must(t, copyAfter(t, root, &tree.CopyPosition{}, never(), asItIs))
+
+		must(t, copyAfter(t, root, &tree.CopyPosition{Position: tree.Position{Restarts: 1}}, never(), asItIs))
+
+		expectSame(t, folder)
+		if !os.SameFile(before, fileAt(t, folder+"/to/a/b/large")) {
+			t.Error("it was copied once more")
+		}
+	})
 }
 
 // busy is the directory of an attempt that is still at work: it makes each file again just before it is moved.
