@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -78,6 +79,32 @@ var _ = Describe("The snapshot of a deleted VolumeSnapshot", func() {
 		w.get(next)
 		Expect(next.Labels).NotTo(HaveKey(stowagev1alpha1.UndeletableLabel))
 		Expect(w.storage.Snapshots()).To(HaveLen(1))
+	})
+
+	It("of one of Stowage's own drivers is kept, too, beside the stock snapshot-controller", func() {
+		w, _, content := toBeSnapshottedByGCE(reconciler.ClassesScope)
+		w.settleSnapshots()
+		w.get(content)
+		retain := func(window time.Duration) {
+			object := cloud()
+			update(w, object, func(object *stowagev1alpha1.StorageBackend) {
+				object.Spec.Deletion.RetainSnapshotsFor.Duration = window
+			})
+		}
+		retain(72 * time.Hour)
+		w.deleteAsSnapshotController(content)
+
+		w.settleSnapshots()
+
+		next := w.undeletable(content)
+		Expect(next.Labels).To(HaveKeyWithValue(stowagev1alpha1.BackendLabel, cloud().Name))
+		Expect(*next.Status.ReadyToUse).To(BeTrue())
+
+		retain(0)
+		w.passTime(time.Minute)
+		w.settleSnapshots()
+		Expect(w.gone(next)).To(BeTrue())
+		Expect(w.all(&snapshotv1.VolumeSnapshotContentList{})).To(BeEmpty())
 	})
 
 	It("comes back as a VolumeSnapshot that Stowage binds", func() {
