@@ -32,7 +32,7 @@ type Starter struct {
 	live client.Reader
 	api  API
 	add  func() error
-	// because is why the kinds are not served; "" once they are, and nil before the first look.
+	// because is why the kinds are not served; "" once they are, and nil before the first answer.
 	because atomic.Pointer[string]
 }
 

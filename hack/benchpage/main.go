@@ -46,26 +46,18 @@ func run(results, earlier, to string) error {
 
 // readEarlier reads a file, or the last one of a folder; nil if there is none.
 func readEarlier(path string) (*results, error) {
-	if path == "" {
-		return nil, nil
-	}
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case path == "" || errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	}
-	if err != nil || !info.IsDir() {
-		return readOrFail(path, err)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return read(path)
 	}
 	names, err := filepath.Glob(filepath.Join(path, "*.json"))
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
 	return read(slices.MaxFunc(names, cmp.Compare[string]))
-}
-
-func readOrFail(path string, err error) (*results, error) {
-	if err != nil {
-		return nil, err
-	}
-	return read(path)
 }

@@ -78,7 +78,8 @@ type Writer interface {
 	// MakeFile opens a regular file for writing. It makes one, readable by its owner alone, if the name is
 	// free.
 	MakeFile(ctx context.Context, name string) (RegularFile, error)
-	// SetInfo gives an entry an owner and, unless it is a symlink, a mode and the time of its last change.
+	// SetInfo gives an entry an owner and then, unless it is a symlink, a mode and the time of its last change. After an
+	// error it may have the owner alone.
 	SetInfo(ctx context.Context, name string, info Info) error
 	// SetAccess gives the directory itself an owner and a mode.
 	SetAccess(ctx context.Context, access Access) error
