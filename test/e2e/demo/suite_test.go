@@ -40,7 +40,7 @@ func TestDemo(t *testing.T) {
 	}
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	if err := cluster.EnsureMayMount(); err != nil {
+	if err := cluster.EnsureOwnMounts(); err != nil {
 		t.Fatal(err)
 	}
 	endOnHangUp()
