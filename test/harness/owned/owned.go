@@ -54,8 +54,17 @@ func Folder(name string) (string, error) {
 }
 
 // Release removes such a folder that is otherwise empty. What is still in it stays, such as
-// what is mounted there.
+// what is mounted there, and so does its owner: `make clean-machine` finds it by that.
 func Release(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("reading the folder of a test: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() != ownerFile {
+			return fmt.Errorf("removing the folder of a test: %s: %w", filepath.Join(folder, entry.Name()), unix.ENOTEMPTY)
+		}
+	}
 	return errors.Join(os.Remove(filepath.Join(folder, ownerFile)), os.Remove(folder))
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
@@ -25,6 +27,27 @@ func TestAFolderWhoseOwnerHasEndedHasNone(t *testing.T) {
 	write(t, folder, "1")
 	if pid, err := owned.Owner(folder); pid != 0 || err != nil {
 		t.Errorf("the owner is %d, %v", pid, err)
+	}
+}
+
+func TestAFolderThatStillHoldsSomethingKeepsItsOwner(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	folder, err := owned.Folder("sample")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(folder, "left")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := owned.Release(folder); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("releasing it gave %v", err)
+	}
+	if pid, err := owned.Owner(folder); pid != os.Getpid() || err != nil {
+		t.Errorf("its owner is %d, %v", pid, err)
+	}
+	if err := errors.Join(os.Remove(left), owned.Release(folder)); err != nil {
+		t.Error(err)
 	}
 }
 
