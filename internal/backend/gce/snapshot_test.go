@@ -12,6 +12,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -158,6 +159,23 @@ func TestHandlesThatAreNoSnapshotsOfTheProjectAreRefused(t *testing.T) {
 		request.Source.Snapshot = handle + "?"
 		_, err = on.Provision(t.Context(), request)
 		w.mustBe(err, backend.Invalid)
+	}
+}
+
+func TestASnapshotIsRestoredInTheZoneOfThePod(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	withSnapshot(w, on)
+	if source := w.mustHaveOne("pvc-1"); cloud.NameOf(source.Zone) != zoneA {
+		t.Fatalf("the disk of the snapshot is in %s", source.Zone)
+	}
+	request := w.restoring("2")
+	request.Node = nodeNamed("node-b", zoneB)
+
+	w.mustProvision(on, request)
+
+	if disk := w.mustHaveOne("pvc-2"); cloud.NameOf(disk.Zone) != zoneB || cloud.PathOf(disk.SourceSnapshot) != handleOfA {
+		t.Errorf("it is %+v", disk)
 	}
 }
 
