@@ -50,7 +50,7 @@ func (b *nfsBackend) ensureCopied(ctx context.Context, root tree.Dir, volume rec
 		return b.explainTaken(ctx, root, volume.Directory, nil)
 	}
 	return b.snapshots.Restore(ctx, root, snapshots.Restoration{
-		ID: volume.ID, Directory: volume.Directory,
+		ID: volume.ID, Namespace: volume.Claim.Namespace, Directory: volume.Directory,
 		Source: func() (string, error) { return b.directoryToCopy(ctx, root, volume) },
 		Complete: func() error {
 			volume.Restored = true

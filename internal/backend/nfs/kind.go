@@ -29,12 +29,16 @@ type Kind struct {
 	mounts  string
 	limits  nfsshare.Limits
 
+	mu      sync.Mutex
+	servers map[string]*server
+	clients map[endpoint]*nfs3.Client
+}
+
+// server is what all backends on one server share.
+type server struct {
+	nfsshare.Server
 	// copies are those of this process: a share may have several backends.
 	copies copying.Copier
-
-	mu      sync.Mutex
-	servers map[string]*nfsshare.Server
-	clients map[endpoint]*nfs3.Client
 }
 
 // endpoint is where a server is reached.
@@ -49,7 +53,7 @@ type endpoint struct {
 func NewKind(cluster types.UID, mounts string) *Kind {
 	return &Kind{
 		cluster: cluster, mounts: mounts, limits: defaultLimits,
-		servers: map[string]*nfsshare.Server{}, clients: map[endpoint]*nfs3.Client{},
+		servers: map[string]*server{}, clients: map[endpoint]*nfs3.Client{},
 	}
 }
 
@@ -68,12 +72,12 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 	}
 	return &nfsBackend{
 		name: object.Name, cluster: string(k.cluster), spec: spec, share: k.share(object.Name, spec),
-		snapshots: snapshots.Keeper{Cluster: string(k.cluster), Backend: object.Name, Copier: &k.copies, Slice: copySlice},
+		snapshots: snapshots.Keeper{Cluster: string(k.cluster), Backend: object.Name, Copier: &k.server(spec.server).copies, Slice: copySlice},
 	}, nil
 }
 
 func (k *Kind) share(name string, spec settings) *nfsshare.Share {
-	opened := &nfsshare.Share{Server: k.server(spec.server), Slice: removalSlice}
+	opened := &nfsshare.Share{Server: &k.server(spec.server).Server, Slice: removalSlice}
 	if k.mounts != "" && isThere(k.mounts, name) {
 		path := filepath.Join(k.mounts, name)
 		opened.Uninterruptible = true
@@ -86,11 +90,11 @@ func (k *Kind) share(name string, spec settings) *nfsshare.Share {
 }
 
 // server is shared by all backends on it.
-func (k *Kind) server(name string) *nfsshare.Server {
+func (k *Kind) server(name string) *server {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.servers[name] == nil {
-		k.servers[name] = &nfsshare.Server{Name: name, Slots: make(chan struct{}, k.limits.Parallel), Limits: k.limits}
+		k.servers[name] = &server{Server: nfsshare.Server{Name: name, Slots: make(chan struct{}, k.limits.Parallel), Limits: k.limits}}
 	}
 	return k.servers[name]
 }

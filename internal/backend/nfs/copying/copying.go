@@ -19,10 +19,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
+const (
+	// mostCopies is how many calls copy on one server at once, and mostOfNamespace for one namespace. A call copies for
+	// a long time, and others wait for the server's slots.
+	mostCopies, mostOfNamespace = 4, 2
+)
+
 // Copy is one copy.
 type Copy struct {
 	// ID identifies the copy on its share.
 	ID string
+	// Namespace is that of the claim, or of the VolumeSnapshot, that the copy is made for.
+	Namespace string
 	// From and To are the paths of two directories. To doesn't exist until all of From is there.
 	From, To string
 	// Aside is the path of a folder that only this copy uses: attempts lie in it.
@@ -33,7 +41,7 @@ type Copy struct {
 	Complete func() error
 }
 
-// Copier makes copies on a share. Its zero value is usable. All methods are safe for concurrent use.
+// Copier makes copies on the shares of one server. Its zero value is usable. All methods are safe for concurrent use.
 type Copier struct {
 	mu       sync.Mutex
 	attempts map[string]*attempt
@@ -48,6 +56,8 @@ type attempt struct {
 	earlier []string
 	// busy is set while a call works, which may outlast its caller.
 	busy bool
+	// namespace is that of the copy.
+	namespace string
 }
 
 // Run continues a copy, and returns backend.InProgress until it is complete, and on the server's disk. An error of
@@ -67,11 +77,11 @@ func (c *Copier) Run(ctx context.Context, root tree.Dir, of Copy) error {
 }
 
 func (c *Copier) attempt(ctx context.Context, root tree.Dir, of Copy) error {
-	current := c.enter(of.ID)
-	if current == nil {
-		return backend.InProgress.Errorf("an earlier call is still copying: the server answers slowly")
+	current, err := c.enter(of)
+	if err != nil {
+		return err
 	}
-	err := current.run(ctx, root, of)
+	err = current.run(ctx, root, of)
 	files, bytes := current.at.Seen, current.at.Bytes
 	c.leave(of.ID, current, errors.Is(err, tree.ErrLost) || errors.Is(err, fs.ErrNotExist))
 	switch {
@@ -85,23 +95,43 @@ func (c *Copier) attempt(ctx context.Context, root tree.Dir, of Copy) error {
 	return err
 }
 
-// enter returns the attempt at a copy; nil while a call works on it.
-func (c *Copier) enter(id string) *attempt {
+// enter returns the attempt at a copy. It is backend.InProgress while a call works on it, and while as many calls copy as
+// may do so at once: each ends soon, and so every copy has its turn.
+func (c *Copier) enter(of Copy) (*attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	current := c.attempts[of.ID]
+	if current != nil && current.busy {
+		return nil, backend.InProgress.Errorf("an earlier call is still copying: the server answers slowly")
+	}
+	if all, own := c.busy(of.Namespace); all >= mostCopies || own >= mostOfNamespace {
+		return nil, backend.InProgress.Errorf("waiting for its turn: %d copies are being made on the server, %d of them for namespace %s",
+			all, own, of.Namespace)
+	}
 	if c.attempts == nil {
 		c.attempts = map[string]*attempt{}
 	}
-	current := c.attempts[id]
-	switch {
-	case current == nil:
-		current = &attempt{}
-		c.attempts[id] = current
-	case current.busy:
-		return nil
+	if current == nil {
+		current = &attempt{namespace: of.Namespace}
+		c.attempts[of.ID] = current
 	}
 	current.busy = true
-	return current
+	return current, nil
+}
+
+// busy counts the calls that copy, and those for one namespace.
+func (c *Copier) busy(namespace string) (all, own int) {
+	for _, attempt := range c.attempts {
+		switch {
+		case !attempt.busy:
+		case attempt.namespace == namespace:
+			own++
+			fallthrough
+		default:
+			all++
+		}
+	}
+	return all, own
 }
 
 // leave ends a call. An attempt with a lost answer isn't continued: the server may yet carry that call out. Nor is

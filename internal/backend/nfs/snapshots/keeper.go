@@ -90,7 +90,7 @@ func (k Keeper) complete(ctx context.Context, root tree.Dir, found *record, sour
 	of, err := source()
 	if err == nil {
 		err = k.Copier.Run(ctx, root, copying.Copy{
-			ID: found.ID, From: of.Directory, To: dataPath(found.ID), Aside: dataPath(found.ID) + asideSuffix, Until: time.Now().Add(k.Slice),
+			ID: found.ID, Namespace: found.Claim.Namespace, From: of.Directory, To: dataPath(found.ID), Aside: dataPath(found.ID) + asideSuffix, Until: time.Now().Add(k.Slice),
 			Complete: func() error {
 				now := time.Now().UTC().Truncate(time.Second)
 				found.Made = &now
@@ -216,8 +216,8 @@ type Restoration struct {
 	// Source finds the directory that is copied, before the copy and again at its end: of one whose removal began
 	// in between, files may be missing.
 	Source func() (directory string, err error)
-	// ID of the volume, and its directory, which doesn't exist until all is there.
-	ID, Directory string
+	// ID of the volume, the namespace of its claim, and its directory, which doesn't exist until all is there.
+	ID, Namespace, Directory string
 	// Complete is called just before the directory gets its name.
 	Complete func() error
 }
@@ -230,7 +230,7 @@ func (k Keeper) Restore(ctx context.Context, root tree.Dir, of Restoration) erro
 		return err
 	}
 	return k.Copier.Run(ctx, root, copying.Copy{
-		ID: of.ID, From: from, To: of.Directory, Aside: restoring + "/" + of.ID, Until: time.Now().Add(k.Slice),
+		ID: of.ID, Namespace: of.Namespace, From: from, To: of.Directory, Aside: restoring + "/" + of.ID, Until: time.Now().Add(k.Slice),
 		Complete: func() error {
 			if _, err := of.Source(); err != nil {
 				return err
