@@ -86,6 +86,8 @@ func (s admin) removeFaults(r *http.Request) (any, error) {
 // zoneBody is the state of a zone as JSON.
 type zoneBody struct {
 	Down bool `json:"down"`
+	// Silent is one that can't be read either. It is for one that is down.
+	Silent bool `json:"silent,omitempty"`
 }
 
 // setZone takes a zone down, in which nothing can be changed then, or up again.
@@ -94,7 +96,13 @@ func (s admin) setZone(r *http.Request) (any, error) {
 	if err := json.NewDecoder(io.LimitReader(r.Body, wire.MaxBody)).Decode(&requested); err != nil {
 		return nil, wire.Invalid("zone", "", err.Error())
 	}
+	if requested.Silent && !requested.Down {
+		return nil, wire.Invalid("silent", "true", "It is for a zone that is down.")
+	}
 	s.faults.SetDown(r.PathValue("zone"), requested.Down)
+	if requested.Silent {
+		s.faults.SetSilent(r.PathValue("zone"))
+	}
 	return requested, nil
 }
 

@@ -92,6 +92,13 @@ func ParseFault(text []byte) (Fault, error) { return fault.Parse(text, methods()
 // SetDown takes a zone down, or up again. In one that is down, nothing can be changed.
 func (s *Server) SetDown(zone string, down bool) { s.engine.Faults.SetDown(zone, down) }
 
+// SetSilent takes a zone down, so that its resources can't be read either. Aggregated lists say that it is missing. SetDown takes
+// it up again.
+func (s *Server) SetSilent(zone string) { s.engine.Faults.SetSilent(zone) }
+
+// IsSilent reports whether a zone can't be read.
+func (s *Server) IsSilent(zone string) bool { return s.engine.Faults.IsSilent(zone) }
+
 // Inject arms a fault.
 func (s *Server) Inject(requested Fault) error {
 	if err := requested.Check(methods()); err != nil {

@@ -92,6 +92,11 @@ func (s calls) serve(w http.ResponseWriter, r *http.Request, route engine.Route,
 	wire.Respond(w, answer, err)
 }
 
+// refuses reports whether a zone is down for a method. That it is can be read.
+func (s calls) refuses(zone, method string) bool {
+	return s.engine.Jobs[method] != nil && s.engine.Faults.IsDown(zone) || s.engine.Faults.IsSilent(zone) && method != "zones.get"
+}
+
 func (s calls) answer(r *http.Request, route engine.Route, version string) (answer any, lost bool, err error) {
 	if err := s.token.authorize(r); err != nil {
 		return nil, false, err
@@ -107,9 +112,10 @@ func (s calls) answer(r *http.Request, route engine.Route, version string) (answ
 	if refused := engine.Refusal(call.Fault); refused != nil {
 		return nil, false, refused
 	}
-	if s.engine.Jobs[route.Method] != nil && s.engine.Faults.IsDown(call.Zone) {
+	if s.refuses(call.Zone, route.Method) {
 		return nil, false, wire.ZoneDown(call.Zone)
 	}
+	call.IsSilent = s.engine.Faults.IsSilent
 	if answer, err = route.Answer(s.engine, call); err == nil {
 		answer, err = call.Fields.From(answer)
 	}

@@ -168,6 +168,37 @@ func TestAZoneIsDownUntilItIsUpAgain(t *testing.T) {
 	}
 }
 
+func TestAZoneThatIsSilentCanNotBeRead(t *testing.T) {
+	c := open(t, options(t))
+	if err := c.mock.EnsureInstance(project, zone, "node", "e2-standard-2"); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := c.call(http.MethodPut, "/_mock/zones/"+zone, `{"silent":true}`); status != http.StatusBadRequest {
+		t.Errorf("a zone that is up is silent: %d", status)
+	}
+	if status, _ := c.call(http.MethodPut, "/_mock/zones/"+zone, `{"down":true,"silent":true}`); status != http.StatusOK {
+		t.Fatalf("it isn't silent: %d", status)
+	}
+	_, err := c.Instances.Get(project, zone, "node").Do()
+	c.refused(err, http.StatusServiceUnavailable, "backendError")
+	_, err = c.Instances.List(project, zone).Do()
+	c.refused(err, http.StatusServiceUnavailable, "backendError")
+	if found, err := c.Zones.Get(project, zone).Do(); err != nil || found.Status != "DOWN" {
+		t.Errorf("the zone is %+v, %v", found, err)
+	}
+	all, err := c.Instances.AggregatedList(project).Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if here := all.Items["zones/"+zone]; here.Warning == nil || here.Warning.Code != "UNREACHABLE" || len(here.Instances) > 0 {
+		t.Errorf("the list has %+v", here)
+	}
+	c.mock.SetDown(zone, false)
+	if _, err := c.Instances.Get(project, zone, "node").Do(); err != nil {
+		t.Errorf("it is up again: %v", err)
+	}
+}
+
 func TestARegionalDiskNeedsTwoZonesOfItsRegion(t *testing.T) {
 	c := open(t, options(t))
 	for name, zones := range map[string][]string{

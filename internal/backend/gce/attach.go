@@ -146,8 +146,38 @@ func (b *gceBackend) isAttached(ctx context.Context, c *cloud.Client, id string,
 	return false, err
 }
 
-// detach takes the disk from the node's instance, whatever the guest does with it.
+// detach takes the disk from the node's instance, whatever the guest does with it. One that its zone's failure keeps there may
+// count as detached.
 func (b *gceBackend) detach(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) error {
+	err := b.detachFromAll(ctx, c, id, node)
+	if err != nil && b.isLeftBehind(ctx, c, id, node) {
+		return nil
+	}
+	return err
+}
+
+// isLeftBehind reports whether a disk is a replicated one, and the zone of the node's instance is down. Then neither can be
+// changed there, nor perhaps read, and EnsureAttached takes the disk from there. A disk that several write is never taken.
+func (b *gceBackend) isLeftBehind(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) bool {
+	at, err := b.instanceOf(node)
+	if err != nil || !isDown(ctx, c, at.Zone) {
+		return false
+	}
+	found, err := c.Disk(ctx, place.RegionOf(at.Zone), id)
+	if found == nil || err != nil || found.IsWrittenByMany() {
+		return false
+	}
+	_, err = b.owner.CheckDisk(found)
+	return err == nil
+}
+
+// isDown reports whether the cloud says that a zone is down.
+func isDown(ctx context.Context, c *cloud.Client, zone string) bool {
+	down, err := c.IsDown(ctx, zone)
+	return down && err == nil
+}
+
+func (b *gceBackend) detachFromAll(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) error {
 	candidates, err := c.InstancesOf(ctx, node)
 	if err != nil {
 		return err

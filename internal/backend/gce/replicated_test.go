@@ -80,40 +80,69 @@ func TestAReplicatedDiskIsAttachedInBothZonesInTurn(t *testing.T) {
 	w.mustBe(err, backend.WrongNode, "is in zone europe-west3-a and europe-west3-b, and node node-c in zone europe-west3-c")
 }
 
-func TestAReplicatedDiskIsTakenFromAZoneThatIsDown(t *testing.T) {
-	w := newWorld(t)
-	on := w.open()
-	id := w.withReplicas(on, "1").Handle
-	a, b := node("node-1"), nodeAt(zoneB, "node-b")
-	w.mustAttach(on, id, a, false)
-	w.mock.SetDown(zoneA, true)
-
-	w.mustDetach(on, id, a)
-	if users := w.users(id); !slices.Equal(users, []string{"node-1"}) {
-		t.Fatalf("it is attached to %v", users)
-	}
-	w.mustAttach(on, id, b, false)
-	w.mustAttach(on, id, b, false)
-
-	if users := w.users(id); !slices.Equal(users, []string{"node-b"}) {
-		t.Errorf("it is attached to %v", users)
-	}
-	w.mock.SetDown(zoneA, false)
-	w.mustDetach(on, id, a)
-	if users := w.users(id); !slices.Equal(users, []string{"node-b"}) {
-		t.Errorf("afterwards it is attached to %v", users)
+// zoneFails are the ways in which zone A fails.
+func zoneFails(t *testing.T, test func(t *testing.T, w *world, fail func())) {
+	t.Helper()
+	for name, fails := range map[string]func(*world){
+		"nothing can be changed": func(w *world) { w.mock.SetDown(zoneA, true) },
+		"nothing can be read":    func(w *world) { w.mock.SetSilent(zoneA) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			test(t, w, func() { fails(w) })
+		})
 	}
 }
 
-func TestADiskOfOneZoneIsNotTakenFromAZoneThatIsDown(t *testing.T) {
-	w := newWorld(t)
-	on := w.open()
-	id := w.withDisk(on, "1")
-	w.mustAttach(on, id, node("node-1"), false)
-	w.mock.SetDown(zoneA, true)
+func TestAReplicatedDiskIsTakenFromAZoneThatIsDown(t *testing.T) {
+	zoneFails(t, func(t *testing.T, w *world, fail func()) {
+		on := w.open()
+		id := w.withReplicas(on, "1").Handle
+		a, b := node("node-1"), nodeAt(zoneB, "node-b")
+		w.mustAttach(on, id, a, false)
+		fail()
 
-	err := on.Detach(t.Context(), id, node("node-1"))
-	w.mustBe(err, backend.Unavailable, "is down")
+		w.mustDetach(on, id, a)
+		if users := w.users(id); !slices.Equal(users, []string{"node-1"}) {
+			t.Fatalf("it is attached to %v", users)
+		}
+		w.mustAttach(on, id, b, false)
+		w.mustAttach(on, id, b, false)
+
+		if users := w.users(id); !slices.Equal(users, []string{"node-b"}) {
+			t.Errorf("it is attached to %v", users)
+		}
+		w.mock.SetDown(zoneA, false)
+		w.mustDetach(on, id, a)
+		if users := w.users(id); !slices.Equal(users, []string{"node-b"}) {
+			t.Errorf("afterwards it is attached to %v", users)
+		}
+	})
+}
+
+func TestADiskOfOneZoneIsNotTakenFromAZoneThatIsDown(t *testing.T) {
+	zoneFails(t, func(t *testing.T, w *world, fail func()) {
+		on := w.open()
+		id := w.withDisk(on, "1")
+		w.mustAttach(on, id, node("node-1"), false)
+		fail()
+
+		err := on.Detach(t.Context(), id, node("node-1"))
+		w.mustBe(err, backend.Unavailable, "is down")
+	})
+}
+
+func TestADiskOfAnotherBackendIsNotTakenFromAZoneThatIsDown(t *testing.T) {
+	zoneFails(t, func(t *testing.T, w *world, fail func()) {
+		on := w.open()
+		id := w.withReplicas(on, "1").Handle
+		w.mustAttach(on, id, node("node-1"), false)
+		fail()
+
+		if err := w.openAs(w.kind, "other").Detach(t.Context(), id, node("node-1")); err == nil {
+			t.Error("it counts as detached")
+		}
+	})
 }
 
 func TestAReplicatedDiskIsNotTakenByAReader(t *testing.T) {

@@ -244,6 +244,9 @@ func (w *world) disksOf(id string) (found []*compute.Disk) {
 	w.must(err)
 	for _, zone := range w.options.Zones {
 		list, err := w.compute.Disks.List(project, zone).Do()
+		if err != nil && w.mock.IsSilent(zone) {
+			continue
+		}
 		w.must(err)
 		all.Items = append(all.Items, list.Items...)
 	}

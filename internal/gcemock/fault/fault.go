@@ -114,18 +114,32 @@ type Set struct {
 	last  int
 	armed []*Armed
 	delay Latency
-	// down are the zones that are down.
-	down map[string]bool
+	// down are the zones that are down, and silent those of them that can't be read.
+	down, silent map[string]bool
 }
 
 // NewSet makes a set without faults and latency.
-func NewSet() *Set { return &Set{down: map[string]bool{}} }
+func NewSet() *Set { return &Set{down: map[string]bool{}, silent: map[string]bool{}} }
 
 // SetDown takes a zone down, or up again.
 func (f *Set) SetDown(zone string, down bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.down[zone] = down
+	f.down[zone], f.silent[zone] = down, false
+}
+
+// SetSilent takes a zone down, so that it can't be read either.
+func (f *Set) SetSilent(zone string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.down[zone], f.silent[zone] = true, true
+}
+
+// IsSilent reports whether a zone can't be read.
+func (f *Set) IsSilent(zone string) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.silent[zone]
 }
 
 // IsDown reports whether a zone is down.

@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // list is the answer of each method that lists: Google's forms differ in their items alone.
 type list struct {
 	ID            string `json:"id"`
@@ -36,9 +38,13 @@ func AggregatedList[T any](r *Request, kind, collection string, scopes []string,
 	}
 	items := map[string]map[string]any{}
 	for _, scope := range scopes {
-		if here := itemsOf(byScope[scope]); here != nil {
+		here := itemsOf(byScope[scope])
+		switch zone, of := strings.CutPrefix(scope, "zones/"); {
+		case of && r.IsSilent != nil && r.IsSilent(zone):
+			items[scope] = map[string]any{"warning": unreachable(scope)}
+		case here != nil:
 			items[scope] = map[string]any{collection: here}
-		} else {
+		default:
 			items[scope] = map[string]any{"warning": noResults(scope)}
 		}
 	}
@@ -69,5 +75,12 @@ func noResults(scope string) warning {
 	return warning{
 		Code: "NO_RESULTS_ON_PAGE", Data: []parameter{{Key: "scope", Value: scope}},
 		Message: "There are no results for scope '" + scope + "' on this page.",
+	}
+}
+
+func unreachable(scope string) warning {
+	return warning{
+		Code: "UNREACHABLE", Data: []parameter{{Key: "scope", Value: scope}},
+		Message: "The scope '" + scope + "' could not be reached.",
 	}
 }

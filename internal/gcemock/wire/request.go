@@ -45,6 +45,8 @@ type Request struct {
 	Fields selection
 	// Fault is what goes wrong with it; nil for nothing.
 	Fault *fault.Armed
+	// IsSilent reports whether a zone is missing in aggregated lists; nil: none is.
+	IsSilent func(zone string) bool
 }
 
 // Method is one of Google's methods, as the path of a call names it.

@@ -33,8 +33,7 @@ func DiskNotListed(path string, on *Instance) error {
 	return backend.NotReady.Errorf("disk %s is attached to instance %s, and can't be read: it is read again", path, on.At.Name)
 }
 
-// DetachDisk detaches a disk from an instance that has it as a device. A replicated disk of an instance whose zone is down
-// counts as detached: EnsureAttached takes it from there. A disk that several write is never taken, and stays attached.
+// DetachDisk detaches a disk from an instance that has it as a device.
 func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, device string) error {
 	isGone := func(ctx context.Context) (bool, error) {
 		now, err := c.instance(ctx, from.At)
@@ -49,11 +48,6 @@ func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, de
 		},
 		isSeen: isGone,
 	})
-	if err != nil && found.At().IsRegion() && !found.IsWrittenByMany() {
-		if down, unknown := c.IsDown(ctx, from.At.Zone); down || unknown != nil {
-			return unknown
-		}
-	}
 	switch known := reason.Of(err); known {
 	case reason.NotFound, reason.Invalid:
 		// The instance or the device may have gone since the read.
