@@ -287,7 +287,7 @@ var _ = Describe("A change of attributes with an unknown outcome", func() {
 		w, claim, pv := madeWithAttributes(reconciler.ClusterScope)
 		w.storage.FailNext(backend.NotReady.Errorf("modified a moment ago"))
 		w.passOnce(claim, "silver")
-		Expect(modifyError(claim)).To(ContainSubstring("modified a moment ago"))
+		Expect(modifyError(claim)).To(And(ContainSubstring("modified a moment ago"), ContainSubstring("may have some of the attributes already")))
 
 		w.restart()
 		w.requestAttributes(claim, "gold")

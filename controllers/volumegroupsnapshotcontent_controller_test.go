@@ -91,10 +91,11 @@ var _ = Describe("A VolumeGroupSnapshotContent", func() {
 		Entry("before a write", lost), Entry("after a write", unanswered), Entry("while another writes", contended),
 	)
 
-	It("finds the group snapshot of a call whose answer was lost, though it is deleted in the middle", func() {
+	It("finds the group snapshot of a call whose answer was lost, though it and its class are deleted in the middle", func() {
 		w, content := toBeGrouped()
 		w.driver.HalfNext(errors.New("the connection broke"))
 		_ = w.reconcileGroups()
+		w.delete(groupClass())
 		w.get(content)
 		Expect(content.Annotations).To(HaveKey(snapshots.GroupBeingCreated))
 		Expect(*content.Status.Error.Message).To(Equal("the connection broke"))

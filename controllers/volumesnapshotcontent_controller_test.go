@@ -101,6 +101,45 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 		Expect(w.storage.Snapshots()).To(BeEmpty())
 	})
 
+	DescribeTable("is made and deleted as it was begun, though its class",
+		func(change func(*world, *snapshotv1.VolumeSnapshotClass)) {
+			for _, goes := range []bool{false, true} {
+				w, content := toBeSnapshotted()
+				w.storage.SetUploading(true)
+				w.driver.HalfNext(errors.New("the connection broke"))
+				_ = w.reconcileSnapshots()
+				change(w, &snapshotv1.VolumeSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: *content.Spec.VolumeSnapshotClassName}})
+				if goes {
+					w.deleteAsSnapshotController(content)
+				}
+				w.settleSnapshots()
+				w.storage.SetUploading(false)
+				w.settleSnapshots()
+
+				if goes {
+					Expect(w.gone(content)).To(BeTrue())
+					Expect(w.storage.Snapshots()).To(BeEmpty())
+				} else {
+					w.get(content)
+					Expect(*content.Status.ReadyToUse).To(BeTrue())
+					Expect(content.Annotations).NotTo(HaveKey(snapshots.Parameters))
+					Expect(w.storage.Snapshots()).To(Equal(map[string]map[string]string{"snapshots/snapshot-u1": {"tier": "cold"}}))
+				}
+				w.empty()
+			}
+		},
+		Entry("is gone", func(w *world, class *snapshotv1.VolumeSnapshotClass) { w.delete(class) }),
+		Entry("was made again with other parameters", func(w *world, class *snapshotv1.VolumeSnapshotClass) {
+			w.get(class)
+			again := &snapshotv1.VolumeSnapshotClass{
+				ObjectMeta: metav1.ObjectMeta{Name: class.Name}, Driver: class.Driver, DeletionPolicy: class.DeletionPolicy,
+				Parameters: map[string]string{"tier": "hot"},
+			}
+			w.delete(class)
+			w.create(again)
+		}),
+	)
+
 	It("is kept while the outcome of its call is unknown", func() {
 		w, content := toBeSnapshotted()
 		w.storage.FailNext(errors.New("unknown"), errors.New("unknown"), backend.Unavailable.Errorf("busy"), backend.Exhausted.Errorf("full"), backend.Conflict.Errorf("other"))

@@ -23,14 +23,14 @@ type maker struct {
 	report  *reporter
 }
 
-// create makes the group snapshot of a content without a handle. The annotation comes before the call: a crash after the
-// call loses the answer, and a repeat finds the group snapshot by its name.
+// create makes the group snapshot of a content without a handle. The annotations come before the call: a crash after the
+// call loses the answer, and a repeat with the same parameters finds the group snapshot by its name.
 func (m *maker) create(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) (ctrl.Result, error) {
 	of, request, err := m.targets.forCreation(ctx, content)
 	if err != nil {
 		return m.report.failed(ctx, content, event.GroupSnapshotCreationFailed, err)
 	}
-	if err := m.ensureBeingCreated(ctx, content); err != nil {
+	if err := m.ensureBeingCreated(ctx, content, request.Parameters); err != nil {
 		return ctrl.Result{}, err
 	}
 	made, err := of.CreateGroupSnapshot(ctx, request)
@@ -72,12 +72,15 @@ func (m *maker) record(ctx context.Context, content *groupsnapshotv1.VolumeGroup
 	return result, m.removeBeingCreated(ctx, content)
 }
 
-// ensureBeingCreated records that the group snapshot may exist from now on.
-func (m *maker) ensureBeingCreated(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) error {
+// ensureBeingCreated records that the group snapshot may exist from now on, and with which parameters it is made.
+func (m *maker) ensureBeingCreated(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent, parameters map[string]string) error {
 	if isBeingCreated(content) {
 		return nil
 	}
 	before := content.DeepCopy()
+	if err := snapshots.RecordParameters(&content.ObjectMeta, parameters); err != nil {
+		return err
+	}
 	metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.GroupBeingCreated, "yes")
 	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeGroupSnapshotContent %s", content.Name)
 }
@@ -89,5 +92,6 @@ func (m *maker) removeBeingCreated(ctx context.Context, content *groupsnapshotv1
 	}
 	before := content.DeepCopy()
 	delete(content.Annotations, snapshots.GroupBeingCreated)
+	delete(content.Annotations, snapshots.Parameters)
 	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the answer for VolumeGroupSnapshotContent %s", content.Name)
 }

@@ -84,9 +84,11 @@ func (t targets) backendOf(ctx context.Context, content *groupsnapshotv1.VolumeG
 	return object, nil
 }
 
-// parameters are those of the content's class that are the driver's. They are read live: a repeat has to
-// have those of the first call.
+// parameters are those of the content's class that are the driver's. A repeat has those of the first call.
 func (t targets) parameters(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent, object *stowagev1alpha1.StorageBackend) (map[string]string, error) {
+	if parameters, recorded, err := snapshots.RecordedParameters(&content.ObjectMeta); recorded {
+		return parameters, err
+	}
 	name := ptr.Deref(content.Spec.VolumeGroupSnapshotClassName, "")
 	if name == "" {
 		return nil, backend.Invalid.Errorf("the content names no VolumeGroupSnapshotClass: create the VolumeGroupSnapshot with one")

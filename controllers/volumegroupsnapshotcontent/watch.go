@@ -31,6 +31,7 @@ func ofOthers(content *groupsnapshotv1.VolumeGroupSnapshotContent) *groupsnapsho
 	rest := content.DeepCopy()
 	rest.Status, rest.ResourceVersion, rest.ManagedFields = nil, "", nil
 	delete(rest.Annotations, snapshots.GroupBeingCreated)
+	delete(rest.Annotations, snapshots.Parameters)
 	return rest
 }
 

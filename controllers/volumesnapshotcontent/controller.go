@@ -128,7 +128,7 @@ func (r *Reconciler) execute(ctx context.Context, content *snapshotv1.VolumeSnap
 		return ctrl.Result{}, nil
 	case isReady(content):
 		// A crash came between the write of the status and this one.
-		return ctrl.Result{}, r.maker.removeBeingCreated(ctx, content)
+		return ctrl.Result{}, r.maker.endCall(ctx, content, true)
 	case content.Spec.Source.SnapshotHandle != nil || snapshots.IsContentInGroup(content):
 		return r.maker.find(ctx, content)
 	default:

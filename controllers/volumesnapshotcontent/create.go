@@ -25,23 +25,23 @@ type maker struct {
 	report  *reporter
 }
 
-// create makes the snapshot, or asks whether it is ready. The annotation comes before the call: a crash
-// after the call loses the answer, and a repeat finds the snapshot by its name. With a recorded handle
-// nothing can be lost any more.
+// create makes the snapshot, or asks whether it is ready. The annotations come before the call: a crash
+// after the call loses the answer, and a repeat with the same parameters finds the snapshot by its name.
+// With a recorded handle nothing can be lost any more.
 func (m *maker) create(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
 	of, request, err := m.targets.forCreation(ctx, content)
 	if err != nil {
 		return m.report.failed(ctx, content, event.SnapshotCreationFailed, err)
 	}
 	if recorded(content) == "" {
-		if err := m.ensureBeingCreated(ctx, content, of.object); err != nil {
+		if err := m.ensureBeingCreated(ctx, content, of.object, request.Parameters); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	made, err := of.CreateSnapshot(ctx, request)
 	if errors.Is(err, backend.NotFound) || errors.Is(err, backend.Invalid) {
 		// There is no snapshot, and no call makes one any more: the content may go.
-		if err := m.removeBeingCreated(ctx, content); err != nil {
+		if err := m.endCall(ctx, content, true); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -55,7 +55,7 @@ func (m *maker) create(ctx context.Context, content *snapshotv1.VolumeSnapshotCo
 	if err != nil {
 		return result, err
 	}
-	return result, m.removeBeingCreated(ctx, content)
+	return result, m.endCall(ctx, content, made.Ready)
 }
 
 // checkSame returns an error where an answer is about another snapshot than the recorded one. The
@@ -99,23 +99,31 @@ func (m *maker) ensureRecorded(ctx context.Context, content *snapshotv1.VolumeSn
 	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the StorageBackend of VolumeSnapshotContent %s", content.Name)
 }
 
-// ensureBeingCreated records that the snapshot may exist from now on, and where.
-func (m *maker) ensureBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) error {
+// ensureBeingCreated records that the snapshot may exist from now on, where, and with which parameters it is made.
+func (m *maker) ensureBeingCreated(
+	ctx context.Context, content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend, parameters map[string]string,
+) error {
 	if isBeingCreated(content) && isRecorded(content, object) {
 		return nil
 	}
 	before := content.DeepCopy()
 	record(content, object)
+	if err := snapshots.RecordParameters(&content.ObjectMeta, parameters); err != nil {
+		return err
+	}
 	metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingCreated, "yes")
 	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeSnapshotContent %s", content.Name)
 }
 
-// removeBeingCreated records that no call is open any more.
-func (m *maker) removeBeingCreated(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) error {
-	if !isBeingCreated(content) {
+// endCall records that no call is open any more. After the last one, its parameters aren't needed either.
+func (m *maker) endCall(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, last bool) error {
+	if !isBeingCreated(content) && !(last && metav1.HasAnnotation(content.ObjectMeta, snapshots.Parameters)) {
 		return nil
 	}
 	before := content.DeepCopy()
 	delete(content.Annotations, snapshots.BeingCreated)
+	if last {
+		delete(content.Annotations, snapshots.Parameters)
+	}
 	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the answer for VolumeSnapshotContent %s", content.Name)
 }

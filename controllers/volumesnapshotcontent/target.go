@@ -49,19 +49,11 @@ func (t targets) forCreation(ctx context.Context, content *snapshotv1.VolumeSnap
 	if !object.DeletionTimestamp.IsZero() && !isBeingCreated(content) && recorded(content) == "" {
 		return nil, request, backend.Invalid.Errorf("StorageBackend %s is being deleted: no snapshot is begun", object.Name)
 	}
-	if !request.Unwanted || !hasNoParameters(object) {
-		if request.Parameters, err = t.parameters(ctx, content, object); err != nil {
-			return nil, request, err
-		}
+	if request.Parameters, err = t.parameters(ctx, content, object); err != nil {
+		return nil, request, err
 	}
 	opened, err := t.open(content, object)
 	return opened, request, err
-}
-
-// hasNoParameters reports whether a backend's snapshots have no parameters: then a class that is gone keeps none
-// from being deleted.
-func hasNoParameters(object *stowagev1alpha1.StorageBackend) bool {
-	return object.Spec.Local != nil || object.Spec.NFS != nil
 }
 
 // find returns the backend of a content. Of several, it is the only one that finds the snapshot which a person names.
@@ -117,9 +109,11 @@ func (t targets) open(content *snapshotv1.VolumeSnapshotContent, object *stowage
 	return &target{snapshotter, opened, object}, err
 }
 
-// parameters are those of the content's class that are the driver's. They are read live: a repeat has to
-// have those of the first call.
+// parameters are those of the content's class that are the driver's. A repeat has those of the first call.
 func (t targets) parameters(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) (map[string]string, error) {
+	if parameters, recorded, err := snapshots.RecordedParameters(&content.ObjectMeta); recorded {
+		return parameters, err
+	}
 	name := ptr.Deref(content.Spec.VolumeSnapshotClassName, "")
 	class := &snapshotv1.VolumeSnapshotClass{}
 	err := t.live.Get(ctx, client.ObjectKey{Name: name}, class)

@@ -41,6 +41,7 @@ func ofOthers(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnaps
 	rest := content.DeepCopy()
 	rest.Status, rest.ResourceVersion, rest.ManagedFields = nil, "", nil
 	delete(rest.Annotations, snapshots.BeingCreated)
+	delete(rest.Annotations, snapshots.Parameters)
 	delete(rest.Labels, stowagev1alpha1.BackendLabel)
 	return rest
 }

@@ -100,6 +100,8 @@ func adviceAfter(problem error) string {
 	switch {
 	case isInfeasible(problem):
 		return ": name another class in spec.volumeAttributesClassName of the claim"
+	case errors.Is(problem, backend.NotReady):
+		return " (the volume may have some of the attributes already; tried again, ever more slowly; the claim can name another class)"
 	case isFinal(problem):
 		return " (tried again, ever more slowly; the claim can name another class)"
 	default:
@@ -135,7 +137,7 @@ func (m *Modifier) cancel(ctx context.Context, claim *corev1.PersistentVolumeCla
 		bindable.RemoveConditions(claim, Conditions...)
 	})
 	if changed {
-		m.events.Eventf(claim, nil, corev1.EventTypeNormal, event.VolumeModifyCanceled, action, "the claim names no VolumeAttributesClass any more: the volume stays as it is")
+		m.events.Eventf(claim, nil, corev1.EventTypeNormal, event.VolumeModifyCanceled, action, "the claim names no VolumeAttributesClass any more: nothing more of the volume is changed")
 	}
 	return err
 }
