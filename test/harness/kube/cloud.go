@@ -28,6 +28,8 @@ const (
 	// loopPort is that of another one, whose disks are loop devices of the machine. They
 	// must lie on the machine's own disk, with which they go.
 	loopPort, loopFolder = "8586", "/var/lib/cloud"
+	// machineType is that of the machine there: one for persistent disks and for Hyperdisks.
+	machineType = "n2-standard-2"
 )
 
 func endpointAt(port string) string { return "http://" + guest.Address + ":" + port }
@@ -68,7 +70,7 @@ func (c *Cluster) startGuestsCloud(ctx context.Context) (err error) {
 // startMachinesCloud starts that of the machine, which has its disk by then.
 func (c *Cluster) startMachinesCloud(ctx context.Context) (err error) {
 	c.MachinesCloud, err = startCloud(ctx, c.Folder, loopPort, "--folder="+loopFolder,
-		"--attach=loop", "--instance="+Zone+"/"+Machine)
+		"--attach=loop", "--instance="+Zone+"/"+Machine+":"+machineType)
 	return err
 }
 

@@ -180,6 +180,7 @@ func (c *Cluster) Backends() []client.Object {
 func disksAt(name, port string, fsType string) client.Object {
 	return Backend(name, stowagev1alpha1.StorageBackendSpec{GCE: &stowagev1alpha1.GCEBackend{
 		Project: Project, Zones: []string{Zone}, Endpoint: endpointAt(port) + "/compute/v1/", FSType: fsType,
+		ClassParameters: []stowagev1alpha1.GCEClassParameter{stowagev1alpha1.GCETypeParameter},
 	}})
 }
 
