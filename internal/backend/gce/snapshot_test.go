@@ -162,6 +162,58 @@ func TestHandlesThatAreNoSnapshotsOfTheProjectAreRefused(t *testing.T) {
 	}
 }
 
+// beginRestore begins a restore, and deletes the snapshot.
+func (w *world) beginRestore(on *gceBackend, fault gcemock.Fault) {
+	w.Helper()
+	withSnapshot(w, on)
+	w.inProgressAtOnce()
+	w.inject(fault)
+	if _, err := on.Provision(w.Context(), w.restoring("2")); err == nil {
+		w.Fatal("it is made at once")
+	}
+	w.must(w.untilFinal(func() error { return on.DeleteSnapshot(w.Context(), handleOfA) }))
+}
+
+func TestADiskThatWasRestoredIsFoundThoughItsSnapshotIsDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.beginRestore(w.open(), gcemock.Fault{Method: "disks.insert", Count: 1, Lost: true})
+
+	w.mustProvision(w.openAs(w.newKind(thisCluster), "cloud"), w.restoring("2"))
+
+	if disk := w.mustHaveOne("pvc-2"); cloud.PathOf(disk.SourceSnapshot) != handleOfA {
+		t.Errorf("it is %+v", disk)
+	}
+}
+
+func TestARestoreWhoseSnapshotIsDeletedHasAnErrorOnceItsDiskIsNotMade(t *testing.T) {
+	w := newWorld(t)
+	on := w.open()
+	w.beginRestore(on, gcemock.Fault{Method: "disks.insert", Stuck: true})
+	// Google doesn't show a disk before its operation runs; this cloud does.
+	w.plans(func(call *http.Request) fate {
+		switch {
+		case strings.HasSuffix(call.URL.Path, "/aggregated/disks"):
+			return outdated
+		case strings.HasSuffix(call.URL.Path, "/disks/pvc-2"):
+			return missing
+		}
+		return served
+	})
+	_, err := on.Provision(t.Context(), w.restoring("2"))
+	w.mustBe(err, backend.InProgress, "making disk pvc-2 in zone europe-west3-a goes on")
+	w.plans(nil)
+	_, err = on.Provision(t.Context(), w.restoring("2"))
+	w.mustBe(err, backend.InProgress, "is CREATING")
+
+	w.removeFaults()
+
+	_, err = w.provision(on, w.restoring("2"))
+	w.mustBe(err, backend.Invalid, "is gone, and no empty disk is made in place of its copy")
+	if w.has("pvc-2") {
+		t.Error("there is a disk")
+	}
+}
+
 func TestASnapshotIsRestoredInTheZoneOfThePod(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
