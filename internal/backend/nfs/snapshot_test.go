@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 // data is the directory of the volume of claim 1, in the world's share.
@@ -60,6 +61,34 @@ func TestWhatIsRestoredIsWhatTheVolumeHad(t *testing.T) {
 	w.mustHave(t, "default-claim-2-2/state")
 	w.mustLack(t, ".stowage/snapshots/snapshot-a", ".stowage/snapshots/snapshot-a.json", ".stowage/snapshots/snapshot-a.copy", ".stowage/restoring/"+backendtest.Request("2").ID)
 	mustProvision(t, opened, restoredFrom(made.Handle)) // a repeat, after the snapshot is gone
+}
+
+func TestOnAFullShareNoCopyIsCompleteBeforeThereIsRoom(t *testing.T) {
+	const mebibyte = 1 << 20
+	w := newWorld(t)
+	mounttest.Tmpfs(t, w.folder) // of 64 MiB
+	opened := w.open(t)
+	mustProvision(t, opened, backendtest.Request("1"))
+	content := strings.Repeat("data", 12*mebibyte/4)
+	w.put(t, data+"/state", content)
+
+	whileFull := func(call func() error, copied string) {
+		t.Helper()
+		w.put(t, "filler", strings.Repeat("x", 45*mebibyte))
+		if err := call(); !errors.Is(err, backend.Exhausted) || !strings.Contains(err.Error(), "is full: make room") {
+			t.Errorf("it ends with %v", err)
+		}
+		w.mustLack(t, copied)
+		must(t, os.Remove(w.folder+"/filler"))
+		must(t, call())
+		if got, err := os.ReadFile(filepath.Join(w.folder, copied, "state")); string(got) != content || err != nil {
+			t.Errorf("%s has %d bytes, %v", copied, len(got), err)
+		}
+	}
+	var made *backend.Snapshot
+	whileFull(func() (err error) { made, err = opened.CreateSnapshot(t.Context(), ofVolume("1")); return err }, ".stowage/snapshots/snapshot-a")
+	must(t, os.Remove(filepath.Join(w.folder, data, "state")))
+	whileFull(func() error { _, err := opened.Provision(t.Context(), restoredFrom(made.Handle)); return err }, "default-claim-2-2")
 }
 
 func TestASnapshotIsRestoredToTheNamespaceThatMayHaveIt(t *testing.T) {
