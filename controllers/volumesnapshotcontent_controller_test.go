@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/snapshots"
@@ -69,9 +70,9 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 	})
 
 	DescribeTable("leaks nothing and loses nothing at a crash",
-		func(of fault) {
+		func(of fault, begin func() (*world, *snapshotv1.VolumeSnapshotContent)) {
 			for number := range 3 {
-				w, content := toBeSnapshotted()
+				w, content := begin()
 				w.faults = map[int]fault{w.written + number: of}
 				w.settleSnapshotsAfterCrashes()
 				w.get(content)
@@ -86,7 +87,9 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 				w.empty()
 			}
 		},
-		Entry("before a write", lost), Entry("after a write", unanswered), Entry("while another writes", contended),
+		Entry("before a write", lost, withDriver), Entry("after a write", unanswered, withDriver), Entry("while another writes", contended, withDriver),
+		Entry("before a write, with scope=classes", lost, withClasses), Entry("after a write, with scope=classes", unanswered, withClasses),
+		Entry("while another writes, with scope=classes", contended, withClasses),
 	)
 
 	It("goes with its snapshot, though the answer of its making was lost", func() {
@@ -385,6 +388,15 @@ func toBeSnapshotted(options ...func(*snapshotv1.VolumeSnapshotClass)) (*world, 
 		option(class)
 	}
 	w.create(class, content)
+	return w, content
+}
+
+// withDriver is that of a CSI driver, with scope=cluster.
+func withDriver() (*world, *snapshotv1.VolumeSnapshotContent) { return toBeSnapshotted() }
+
+// withClasses is that of a cloud, with scope=classes.
+func withClasses() (*world, *snapshotv1.VolumeSnapshotContent) {
+	w, _, content := toBeSnapshottedByGCE(reconciler.ClassesScope)
 	return w, content
 }
 
