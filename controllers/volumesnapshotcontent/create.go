@@ -117,7 +117,7 @@ func (m *maker) ensureBeingCreated(
 
 // endCall records that no call is open any more. After the last one, its parameters aren't needed either.
 func (m *maker) endCall(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, last bool) error {
-	if !isBeingCreated(content) && !(last && metav1.HasAnnotation(content.ObjectMeta, snapshots.Parameters)) {
+	if !isBeingCreated(content) && (!last || !metav1.HasAnnotation(content.ObjectMeta, snapshots.Parameters)) {
 		return nil
 	}
 	before := content.DeepCopy()

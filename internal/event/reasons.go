@@ -49,8 +49,8 @@ const (
 	VolumeModifySuccessful = "VolumeModifySuccessful"
 	// VolumeModifyFailed: the volume can't have the attributes, or the backend refused for now.
 	VolumeModifyFailed = "VolumeModifyFailed"
-	// VolumeModifyCanceled: the claim names no VolumeAttributesClass any more, and the volume
-	// stays as it is.
+	// VolumeModifyCanceled: the claim names no VolumeAttributesClass any more, and nothing more
+	// of the volume is changed. After an error it may have some attributes of the class.
 	VolumeModifyCanceled = "VolumeModifyCanceled"
 	// SnapshotCreationFailed: the storage can't make a snapshot of the volume.
 	SnapshotCreationFailed = "SnapshotCreationFailed"
