@@ -12,7 +12,7 @@ import (
 const examples = `  # All volumes of Stowage
   kubectl stowage list
 
-  # Those whose claim is gone, and until when their data is kept
+  # Those whose claim is gone, and until when their data is kept; snapshots, too
   kubectl stowage list --retained
 
   # Those on one node, with driver, class, policy and handle
@@ -43,28 +43,46 @@ func New(c *cluster.Cluster) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return show(c, printer, found)
+			var snapshots []Snapshot
+			if s.retained {
+				if snapshots, err = retainedSnapshots(command.Context(), c, s); err != nil {
+					return err
+				}
+			}
+			return show(c, printer, found, snapshots)
 		},
 	}
 	flags.AddTo(command)
 	command.Flags().StringVar(&s.backend, "backend", "", "Only volumes of this StorageBackend.")
 	command.Flags().StringVar(&s.node, "node", "", "Only volumes that one node can use, this one.")
-	command.Flags().BoolVar(&s.retained, "retained", false, "Only volumes without a claim whose data is kept.")
+	command.Flags().BoolVar(&s.retained, "retained", false, "Only volumes without a claim whose data is kept, and snapshots in their undelete windows.")
 	command.Flags().BoolVar(&s.all, "all", false, "Also volumes of drivers that Stowage does not serve.")
 	c.CompleteFlag(command, "backend", stowagev1alpha1.GroupVersion.WithKind("StorageBackendList"))
 	c.CompleteFlag(command, "node", corev1.SchemeGroupVersion.WithKind("NodeList"))
 	return command
 }
 
-// show prints volumes.
-func show(c *cluster.Cluster, p *output.Printer, found []Volume) error {
-	if done, err := p.Structured(map[string]any{"volumes": found}); done {
+// show prints volumes, and snapshots if those were asked for.
+func show(c *cluster.Cluster, p *output.Printer, found []Volume, snapshots []Snapshot) error {
+	all := map[string]any{"volumes": found}
+	if snapshots != nil {
+		all["snapshots"] = snapshots
+	}
+	if done, err := p.Structured(all); done {
 		return err
 	}
 	if len(found) == 0 {
 		c.Note("no volumes were found; --all includes those of drivers that Stowage does not serve")
-		return nil
+	} else {
+		showVolumes(p, found)
 	}
+	if len(snapshots) > 0 {
+		showSnapshots(p, snapshots, len(found) == 0)
+	}
+	return nil
+}
+
+func showVolumes(p *output.Printer, found []Volume) {
 	table := &output.Table{Columns: []string{"NAME", "CLAIM", "BACKEND", "NODE", "SIZE", "USED", "PHASE", "HEALTH", "RETAINED UNTIL", "DRIVER", "CLASS", "POLICY", "HANDLE", "PROBLEM"}, Wide: 9}
 	for _, v := range found {
 		health := output.Cell{Text: v.Health}
@@ -80,5 +98,4 @@ func show(c *cluster.Cluster, p *output.Printer, found []Volume) error {
 			output.Text(v.Driver), output.Text(v.Class), output.Text(v.Policy), output.Text(v.Handle), output.Text(v.Problem))
 	}
 	p.Print(table)
-	return nil
 }

@@ -3,7 +3,9 @@ package list_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +74,46 @@ func squeezed(text string) string {
 		lines += strings.Join(strings.Fields(line), " ") + "\n"
 	}
 	return lines
+}
+
+// undeletable is a content that keeps the snapshot of a deleted VolumeSnapshot.
+func undeletable(name, namespace, of string) *snapshotv1.VolumeSnapshotContent {
+	content := &snapshotv1.VolumeSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, CreationTimestamp: metav1.NewTime(kubectltest.Now),
+			Labels: map[string]string{stowagev1alpha1.UndeletableLabel: of, stowagev1alpha1.BackendLabel: "fast"},
+		},
+		Status: &snapshotv1.VolumeSnapshotContentStatus{RestoreSize: ptr.To[int64](1 << 30)},
+	}
+	content.Spec.Driver, content.Spec.Source.SnapshotHandle = stowagev1alpha1.LocalDriver, ptr.To("snapshot-1")
+	content.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: namespace, Name: "nightly"}
+	return content
+}
+
+func TestListShowsTheSnapshotsThatCanComeBack(t *testing.T) {
+	backend := LocalBackend("fast")
+	backend.UID, backend.Spec.Deletion.RetainSnapshotsFor = "u1", metav1.Duration{Duration: time.Hour}
+	others := undeletable("taken", "shop", "")
+	others.Labels = nil
+	with := []client.Object{backend, undeletable("undeletable-2", "shop", "u1"), undeletable("undeletable-1", "bank", "u0"), others}
+	const titles = "Snapshots\nNAME VOLUMESNAPSHOT BACKEND SIZE RETAINED UNTIL\n"
+	const kept, until = "undeletable-1 bank/nightly fast 1Gi kept\n", "undeletable-2 shop/nightly fast 1Gi 2030-01-02T13:00:00Z\n"
+	for arguments, want := range map[string]string{
+		"--retained":                 titles + kept + until,
+		"--retained -n shop":         titles + until,
+		"--retained --backend other": "",
+		"--retained --node node-1":   "",
+		"":                           "",
+		"--retained -n shop -o wide": "Snapshots\nNAME VOLUMESNAPSHOT BACKEND SIZE RETAINED UNTIL DRIVER HANDLE\n" +
+			"undeletable-2 shop/nightly fast 1Gi 2030-01-02T13:00:00Z local.stowage.dev snapshot-1\n",
+	} {
+		t.Run(arguments, func(t *testing.T) {
+			got, err := kubectltest.Run(t.Context(), list.New, arguments, kubectltest.Client(with...))
+			if shown := squeezed(got.Out); err != nil || shown != want {
+				t.Errorf("%v\n%s", err, shown)
+			}
+		})
+	}
 }
 
 func TestListShowsVolumesOfServedCSIDrivers(t *testing.T) {
