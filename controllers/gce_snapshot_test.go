@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"context"
+
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -90,6 +92,10 @@ var _ = Describe("A VolumeSnapshotContent of one of Stowage's own drivers", func
 			w.create(secondCloud())
 			w.serve(cloudsByName{"cloud": w.storage, "second": fake.New()})
 		}, ""),
+		Entry("the one of two that made it", func(w *world, _ *snapshotv1.VolumeSnapshotContent) {
+			w.create(secondCloud())
+			w.serve(cloudsByName{"cloud": making{w.storage}, "second": w.storage})
+		}, ""),
 		Entry("none of two while one doesn't answer", func(w *world, _ *snapshotv1.VolumeSnapshotContent) {
 			w.create(secondCloud())
 			silent := fake.New()
@@ -173,6 +179,17 @@ type cloudsByName map[string]backend.Backend
 func (cloudsByName) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.GCEType }
 func (k cloudsByName) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	return k[object.Name], nil
+}
+
+// making is a backend that made all of its snapshots.
+type making struct{ *fake.Backend }
+
+func (m making) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
+	found, err := m.Backend.FindSnapshot(ctx, handle)
+	if err == nil {
+		found.Made = true
+	}
+	return found, err
 }
 
 func secondCloud() *stowagev1alpha1.StorageBackend {

@@ -68,26 +68,33 @@ func (t targets) find(ctx context.Context, content *snapshotv1.VolumeSnapshotCon
 	return t.open(content, object)
 }
 
-// search asks each backend of a content's driver for its snapshot. It returns the one that has it; where another
-// may have it, too, or can't say, the error.
+// search asks each backend of a content's driver for its snapshot. It returns the one that made it, or else the only one
+// that has it; where another may have it, too, or can't say, the error.
 func (t targets) search(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, several error) (*target, error) {
 	objects, err := t.backends.withDriver(ctx, content.Spec.Driver)
 	if err != nil {
 		return nil, err
 	}
-	var has []*target
+	var has, made []*target
 	for i := range objects {
+		var found *backend.Snapshot
 		opened, err := t.open(content, &objects[i])
 		if err == nil {
-			_, err = opened.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
+			found, err = opened.FindSnapshot(ctx, *content.Spec.Source.SnapshotHandle)
 		}
 		kind := backend.KindOf(err)
 		switch {
+		case err == nil && found.Made:
+			made = append(made, opened)
+			fallthrough
 		case err == nil:
 			has = append(has, opened)
 		case kind != backend.NotFound && kind != backend.Conflict && kind != backend.Invalid:
 			return nil, err
 		}
+	}
+	if len(made) == 1 {
+		return made[0], nil
 	}
 	switch len(has) {
 	case 0:

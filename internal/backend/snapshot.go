@@ -99,6 +99,9 @@ type Snapshot struct {
 	RestoreSize resource.Quantity
 	// Ready is true once volumes can be made from it.
 	Ready bool
+	// Made is true if FindSnapshot found that this backend made it, for this cluster. False also where the storage doesn't
+	// say: then the backend may still use the snapshot, which a person names.
+	Made bool
 	// Group is what FindSnapshot says of the group snapshot that it was made with: its handle. DeleteGroupSnapshot
 	// deletes it, and DeleteSnapshot must not. Empty for none, and where the storage doesn't say.
 	Group string

@@ -193,7 +193,12 @@ func (b *gceBackend) FindSnapshot(ctx context.Context, handle string) (*backend.
 		case found == nil:
 			return nil, backend.NotFound.Errorf("there is no snapshot %s", handle)
 		}
-		return describedSnapshot(found, handle)
+		described, err := describedSnapshot(found, handle)
+		if err == nil {
+			_, foreign := b.owner.CheckSnapshot(found, handle)
+			described.Made = foreign == nil
+		}
+		return described, err
 	})
 }
 

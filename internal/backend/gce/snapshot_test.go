@@ -141,7 +141,7 @@ func TestForeignSnapshotsAreLeftAlone(t *testing.T) {
 			w.mustBe(err, backend.Conflict, "it is left alone")
 			w.mustBe(on.DeleteSnapshot(t.Context(), handleOfA), backend.Conflict, "it is left alone")
 
-			if found, err := on.FindSnapshot(t.Context(), handleOfA); err != nil || !found.Ready || len(w.snapshots()) != 1 {
+			if found, err := on.FindSnapshot(t.Context(), handleOfA); err != nil || !found.Ready || found.Made || len(w.snapshots()) != 1 {
 				t.Errorf("a person names it: %+v (%v)", found, err)
 			}
 		})
@@ -159,6 +159,16 @@ func TestHandlesThatAreNoSnapshotsOfTheProjectAreRefused(t *testing.T) {
 		request.Source.Snapshot = handle + "?"
 		_, err = on.Provision(t.Context(), request)
 		w.mustBe(err, backend.Invalid)
+	}
+}
+
+func TestABackendKnowsWhichSnapshotsItMade(t *testing.T) {
+	w := newWorld(t)
+	withSnapshot(w, w.open())
+	for name, made := range map[string]bool{"cloud": true, "other": false} {
+		if found, err := w.openAs(w.kind, name).FindSnapshot(t.Context(), handleOfA); err != nil || found.Made != made {
+			t.Errorf("backend %s finds %+v (%v)", name, found, err)
+		}
 	}
 }
 
