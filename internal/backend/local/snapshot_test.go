@@ -183,6 +183,30 @@ func TestNothingStaysOfASnapshotThatItsAgentRefuses(t *testing.T) {
 	expectError(t, err, backend.InProgress, "waiting for the deletion of an earlier NodeVolume")
 }
 
+func TestASnapshotOfAVolumeThatGrowsInTheMiddleIsRequestedAgainWithItsSize(t *testing.T) {
+	d := withVolume(t)
+	_, _ = d.CreateSnapshot(t.Context(), d.request)
+	grown := d.volume(t, "1")
+	grown.Status.Capacity = new(resource.MustParse("2Gi"))
+	if err := d.Status().Update(t.Context(), grown); err != nil {
+		t.Fatal(err)
+	}
+	d.reported(t, stowagev1alpha1.ReasonInvalid, "its image has 2Gi")
+	_, err := d.CreateSnapshot(t.Context(), d.request)
+	expectError(t, err, backend.Invalid, "its image has 2Gi")
+	refused := d.nodeVolume(t, "snapshot-a") // which its agent removes
+	refused.Finalizers = nil
+	if err := d.Update(t.Context(), refused); err != nil {
+		t.Fatal(err)
+	}
+
+	made := d.made(t)
+
+	if made.Spec.Capacity.String() != "2Gi" {
+		t.Errorf("it has %s", made.Spec.Capacity.String())
+	}
+}
+
 func TestAnUnwantedSnapshotIsNotAwaited(t *testing.T) {
 	d := withVolume(t)
 	_, _ = d.CreateSnapshot(t.Context(), d.request)
