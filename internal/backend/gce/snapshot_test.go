@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -159,6 +160,49 @@ func TestHandlesThatAreNoSnapshotsOfTheProjectAreRefused(t *testing.T) {
 		request.Source.Snapshot = handle + "?"
 		_, err = on.Provision(t.Context(), request)
 		w.mustBe(err, backend.Invalid)
+	}
+}
+
+func TestASnapshotIsMadeOfADiskToWhichSomethingElseIsDone(t *testing.T) {
+	expanded := backend.ExpandRequest{ID: "pvc-1", Capacity: resource.MustParse("20Gi")}
+	for name, test := range map[string]struct {
+		method string
+		do     func(w *world, on *gceBackend) error
+	}{
+		"it grows": {"disks.resize", func(w *world, on *gceBackend) error {
+			_, err := on.Expand(w.Context(), expanded)
+			return err
+		}},
+		"it is attached": {"instances.attachDisk", func(w *world, on *gceBackend) error {
+			_, err := on.Attach(w.Context(), backend.AttachRequest{ID: "pvc-1", Node: node("node-1")})
+			return err
+		}},
+		"it is detached": {"instances.detachDisk", func(w *world, on *gceBackend) error { return on.Detach(w.Context(), "pvc-1", node("node-1")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			on := w.open()
+			withVolume(w, on)
+			if test.method == "instances.detachDisk" {
+				w.mustAttach(on, "pvc-1", node("node-1"), false)
+			}
+			w.inProgressAtOnce()
+			w.inject(gcemock.Fault{Method: test.method, Stuck: true})
+			w.mustBe(test.do(w, on), backend.InProgress)
+			if err := w.snapshot(on); err != nil && !backend.Unfinished(err) && !errors.Is(err, backend.NotReady) {
+				t.Errorf("in the middle: %v", err)
+			}
+
+			w.removeFaults()
+			w.must(w.untilFinal(func() error { return test.do(w, on) }))
+			w.must(w.untilFinal(func() error { return w.snapshot(on) }))
+
+			w.mustProvision(on, func() backend.Request {
+				request := w.restoring("2")
+				request.Capacity = resource.MustParse("20Gi")
+				return request
+			}())
+		})
 	}
 }
 
