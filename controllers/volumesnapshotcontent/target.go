@@ -56,7 +56,7 @@ func (t targets) forCreation(ctx context.Context, content *snapshotv1.VolumeSnap
 	return opened, request, err
 }
 
-// find returns the backend of a content. Of several, it is the only one that finds the snapshot which a person names.
+// find returns the backend of a content. Of several, search chooses for a snapshot that a person names.
 func (t targets) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (*target, error) {
 	object, err := t.backends.of(ctx, content)
 	if errors.Is(err, errSeveral) && content.Spec.Source.SnapshotHandle != nil {
@@ -84,11 +84,11 @@ func (t targets) search(ctx context.Context, content *snapshotv1.VolumeSnapshotC
 		}
 		kind := backend.KindOf(err)
 		switch {
-		case err == nil && found.Made:
-			made = append(made, opened)
-			fallthrough
 		case err == nil:
 			has = append(has, opened)
+			if found.Made {
+				made = append(made, opened)
+			}
 		case kind != backend.NotFound && kind != backend.Conflict && kind != backend.Invalid:
 			return nil, err
 		}

@@ -99,9 +99,10 @@ func (s admin) setZone(r *http.Request) (any, error) {
 	if requested.Silent && !requested.Down {
 		return nil, wire.Invalid("silent", "true", "It is for a zone that is down.")
 	}
-	s.faults.SetDown(r.PathValue("zone"), requested.Down)
 	if requested.Silent {
 		s.faults.SetSilent(r.PathValue("zone"))
+	} else {
+		s.faults.SetDown(r.PathValue("zone"), requested.Down)
 	}
 	return requested, nil
 }

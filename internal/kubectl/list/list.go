@@ -1,5 +1,5 @@
 // Package list is the verb list of kubectl stowage: volumes with their backend, node, size,
-// use, health, and until when their data is kept.
+// use, health, and until when their data is kept. Snapshots in their undelete windows are listed, too.
 //
 // cmd/kubectl-stowage calls it. It only reads.
 package list

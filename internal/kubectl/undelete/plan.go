@@ -1,5 +1,6 @@
 // Package undelete is the verb undelete of kubectl stowage. It gives the data of a Released volume
-// to a claim, within the undelete window, and then restores the volume's policy.
+// to a claim, within the undelete window, and then restores the volume's policy. It also creates a
+// deleted VolumeSnapshot again, of the content that keeps its snapshot.
 //
 // cmd/kubectl-stowage calls it. It is the only verb that writes. It reserves the volume for one
 // named claim and keeps its data in one fenced write, creates the claim, and waits until both are

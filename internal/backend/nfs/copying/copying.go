@@ -19,11 +19,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-const (
-	// mostCopies is how many calls copy on one server at once, and mostOfNamespace for one namespace. A call copies for
-	// a long time, and others wait for the server's slots.
-	mostCopies, mostOfNamespace = 4, 2
-)
+// mostCopies is how many calls copy on one server at once, and mostOfNamespace for one namespace. A call copies for
+// a long time, and others wait for the server's slots.
+const mostCopies, mostOfNamespace = 4, 2
 
 // Copy is one copy.
 type Copy struct {
@@ -122,13 +120,12 @@ func (c *Copier) enter(of Copy) (*attempt, error) {
 // busy counts the calls that copy, and those for one namespace.
 func (c *Copier) busy(namespace string) (all, own int) {
 	for _, attempt := range c.attempts {
-		switch {
-		case !attempt.busy:
-		case attempt.namespace == namespace:
+		if !attempt.busy {
+			continue
+		}
+		all++
+		if attempt.namespace == namespace {
 			own++
-			fallthrough
-		default:
-			all++
 		}
 	}
 	return all, own
