@@ -106,10 +106,15 @@ var _ = Describe("A VolumeSnapshotContent", func() {
 
 	DescribeTable("is made and deleted as it was begun, though its class",
 		func(change func(*world, *snapshotv1.VolumeSnapshotClass)) {
-			for _, goes := range []bool{false, true} {
+			for i := range 4 {
+				goes, arrives := i%2 > 0, i/2 > 0
 				w, content := toBeSnapshotted()
 				w.storage.SetUploading(true)
-				w.driver.HalfNext(errors.New("the connection broke"))
+				if arrives {
+					w.driver.HalfNext(errors.New("the connection broke"))
+				} else {
+					w.storage.FailNext(errors.New("the connection broke"))
+				}
 				_ = w.reconcileSnapshots()
 				change(w, &snapshotv1.VolumeSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: *content.Spec.VolumeSnapshotClassName}})
 				if goes {
