@@ -129,6 +129,22 @@ var _ = Describe("A claim that is to be restored from a VolumeSnapshot", func() 
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
+	DescribeTable("is given the snapshot, wherever that is from, by a content", func(given bool, change func(*snapshotv1.VolumeSnapshotContent)) {
+		w, s := withSnapshot(reconciler.ClusterScope)
+		s.makeAgain(w, ofSnapshot(s.handle()), change)
+		claim := restoreOf(s)
+		w.create(claim)
+
+		w.settle()
+
+		Expect(w.storage.Source(provisioned.VolumeID(claim))).To(HaveValue(Equal(backend.Source{Snapshot: s.handle(), Given: given})))
+	},
+		Entry("that an administrator made for its VolumeSnapshot", true, func(*snapshotv1.VolumeSnapshotContent) {}),
+		Entry("and not by one that snapshot-controller made for a member of a group", false, func(content *snapshotv1.VolumeSnapshotContent) {
+			metav1.SetMetaDataAnnotation(&content.ObjectMeta, "groupsnapshot.storage.k8s.io/volumeGroupSnapshotHandle", "group")
+		}),
+	)
+
 	It("is restored once the snapshot is there and ready", func() {
 		w, s := withSnapshot(reconciler.ClusterScope)
 		s.updateStatus(w, func(status *snapshotv1.VolumeSnapshotStatus) { status.ReadyToUse = new(false) })
@@ -170,6 +186,19 @@ var _ = Describe("A restore that is interrupted", func() {
 
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 		Expect(w.driver.Request(provisioned.VolumeID(claim)).Source.Snapshot).To(Equal(first))
+	})
+
+	It("goes on with what an administrator gave it, though that is taken back", func() {
+		w, s := withSnapshot(reconciler.ClusterScope)
+		s.makeAgain(w, ofSnapshot(s.handle()))
+		claim := halfRestore(w, s)
+		w.delete(s.content)
+		w.restart()
+
+		w.settle()
+
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
+		Expect(w.driver.Request(provisioned.VolumeID(claim)).Source).To(HaveValue(Equal(backend.Source{Snapshot: s.handle(), Given: true})))
 	})
 
 	It("goes on though its VolumeSnapshot is gone", func() {
@@ -380,6 +409,11 @@ func restoreOf(s *snapshotOfVolume, options ...func(*corev1.PersistentVolumeClai
 func halfRestored() (*world, *snapshotOfVolume, *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w, s := withSnapshot(reconciler.ClusterScope)
+	return w, s, halfRestore(w, s)
+}
+
+func halfRestore(w *world, s *snapshotOfVolume) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
 	claim := restoreOf(s)
 	w.create(claim)
 	w.faults = map[int]fault{w.written + writesBeforeRecord + 1: lost}
@@ -387,7 +421,14 @@ func halfRestored() (*world, *snapshotOfVolume, *corev1.PersistentVolumeClaim) {
 	Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeTrue())
 	Expect(w.gone(Volume(provisioned.VolumeID(claim)))).To(BeTrue())
 	Expect(w.read(claim).Finalizers).To(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
-	return w, s, claim
+	return claim
+}
+
+// ofSnapshot makes a content what a person makes for a snapshot that is there.
+func ofSnapshot(handle string) func(*snapshotv1.VolumeSnapshotContent) {
+	return func(content *snapshotv1.VolumeSnapshotContent) {
+		content.Spec.Source = snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: &handle}
+	}
 }
 
 // withoutSnapshots is an API server without their CRDs.

@@ -136,6 +136,9 @@ type Source struct {
 	// Snapshot is the handle of a snapshot of the backend, in place of a volume: then ID and Claim are
 	// empty. A snapshot that is gone is Invalid, unless an earlier call began the copy.
 	Snapshot string
+	// Given: an administrator's VolumeSnapshotContent gives the snapshot to the namespace of its VolumeSnapshot. The volume
+	// that it is of may have been another namespace's.
+	Given bool
 }
 
 // SourceNamespace is the namespace in which the source of a request belongs to a claim, or belonged.

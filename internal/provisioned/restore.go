@@ -19,6 +19,8 @@ type Restore struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Snapshot is the handle at the backend.
 	Snapshot string `json:"snapshot,omitempty"`
+	// Given: an administrator's content gives the snapshot to the namespace.
+	Given bool `json:"given,omitempty"`
 	// Volume is the handle of the volume that is copied, and Claim the UID of its claim.
 	Volume string    `json:"volume,omitempty"`
 	Claim  types.UID `json:"claim,omitempty"`
@@ -41,7 +43,7 @@ func SourceOf(claim *corev1.PersistentVolumeClaim) *backend.Source {
 	case named == nil:
 		return nil
 	case recorded.Volume == "":
-		return &backend.Source{Snapshot: recorded.Snapshot, Namespace: recorded.Namespace}
+		return &backend.Source{Snapshot: recorded.Snapshot, Given: recorded.Given, Namespace: recorded.Namespace}
 	}
 	return &backend.Source{
 		ID: recorded.Volume, Namespace: recorded.Namespace,

@@ -71,6 +71,13 @@ func IsOf(content *snapshotv1.VolumeSnapshotContent, snapshot *snapshotv1.Volume
 	return IsFor(content, snapshot) && content.Spec.VolumeSnapshotRef.UID == snapshot.UID
 }
 
+// IsGiven reports whether an administrator made a content of a snapshot that was there: only administrators make contents.
+// snapshot-controller makes those of a group's members.
+func IsGiven(content *snapshotv1.VolumeSnapshotContent) bool {
+	named := content.Spec.Source.SnapshotHandle
+	return named != nil && content.Status != nil && ptr.Deref(content.Status.SnapshotHandle, "") == *named && !IsContentInGroup(content)
+}
+
 // IsFor reports whether a content names a VolumeSnapshot, at least by its name.
 func IsFor(content *snapshotv1.VolumeSnapshotContent, snapshot *snapshotv1.VolumeSnapshot) bool {
 	ref := content.Spec.VolumeSnapshotRef

@@ -93,6 +93,20 @@ var _ = Describe("With the whole manager running, and the agent of a node", func
 		Expect(os.ReadFile(filepath.Join(disks, restored.Spec.VolumeName, "state"))).To(BeEquivalentTo("before"))
 	})
 
+	It("a data mover reads a snapshot in a namespace of its own, by the calls of Velero's", func(ctx SpecContext) {
+		backup := velero{}.backUp(ctx, source)
+		create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "velero"}})
+		moved := Claim(InClass("disks"), func(claim *corev1.PersistentVolumeClaim) { claim.Namespace = "velero" })
+
+		snapshot, content := velero{}.expose(ctx, backup, moved, snapshotv1.VolumeSnapshotContentDelete)
+
+		Expect(os.ReadFile(filepath.Join(disks, moved.Spec.VolumeName, "state"))).To(BeEquivalentTo("before"))
+		Expect(users.Delete(ctx, moved)).To(Succeed())
+		Expect(users.Delete(ctx, snapshot)).To(Succeed())
+		eventuallyNotFound(ctx, snapshot, content)
+		Expect(snapshotVolumes(ctx)).To(BeEmpty())
+	})
+
 	It("a snapshot that waits for the pods of its volume can be deleted all the same", func(ctx SpecContext) {
 		release := mountElsewhere(filepath.Join(disks, source.Spec.VolumeName))
 		snapshot, content := snapshotted(ctx, source)

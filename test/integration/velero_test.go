@@ -34,9 +34,21 @@ func (velero) backUp(ctx context.Context, claim *corev1.PersistentVolumeClaim) *
 // restore makes a content and a VolumeSnapshot of what was backed up, and a claim from them. Then it removes the first two.
 func (v velero) restore(ctx context.Context, backup *snapshotv1.VolumeSnapshotContent, claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
+	snapshot, content := v.expose(ctx, backup, claim, snapshotv1.VolumeSnapshotContentRetain)
+	Expect(users.Delete(ctx, snapshot)).To(Succeed())
+	Expect(users.Delete(ctx, content)).To(Succeed())
+	eventuallyNotFound(ctx, snapshot, content)
+}
+
+// expose makes a content and a VolumeSnapshot of what was backed up, and a claim from them, in the claim's namespace. The data mover
+// has it in its own.
+func (v velero) expose(
+	ctx context.Context, backup *snapshotv1.VolumeSnapshotContent, claim *corev1.PersistentVolumeClaim, policy snapshotv1.DeletionPolicy,
+) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent) {
+	GinkgoHelper()
 	const name = "of-backup"
 	content := v.contentOf(backup, name, corev1.ObjectReference{Namespace: claim.Namespace, Name: name})
-	content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
+	content.Spec.DeletionPolicy = policy
 	snapshot := &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: name},
 		Spec: snapshotv1.VolumeSnapshotSpec{
@@ -46,9 +58,7 @@ func (v velero) restore(ctx context.Context, backup *snapshotv1.VolumeSnapshotCo
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new(provisioned.SnapshotGroup), Kind: provisioned.SnapshotKind, Name: name}
 	create(ctx, content, snapshot, claim)
 	bound(ctx, claim)
-	Expect(users.Delete(ctx, snapshot)).To(Succeed())
-	Expect(users.Delete(ctx, content)).To(Succeed())
-	eventuallyNotFound(ctx, snapshot, content)
+	return snapshot, content
 }
 
 // deleteBackup makes a content that is for no VolumeSnapshot, with the finalizers of the backup's, and deletes it.

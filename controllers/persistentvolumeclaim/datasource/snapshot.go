@@ -54,7 +54,7 @@ func (r restores) sourceOf(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err := restorable(claim, snapshot, content, backend.DriverOf(object)); err != nil {
 		return nil, err
 	}
-	return &backend.Source{Snapshot: *content.Status.SnapshotHandle, Namespace: provisioned.Elsewhere(claim)}, nil
+	return sourceIn(claim, content), nil
 }
 
 // contentOf reads the content that is bound to a VolumeSnapshot. A VolumeSnapshot of the same name may have
@@ -95,26 +95,33 @@ func (r restores) read(ctx context.Context, key client.ObjectKey, into client.Ob
 
 // restorable returns why a snapshot can't be restored to a claim.
 func restorable(claim *corev1.PersistentVolumeClaim, snapshot *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent, driver string) error {
-	handle := ""
-	if content.Status != nil {
-		handle = ptr.Deref(content.Status.SnapshotHandle, "")
-	}
+	source := sourceIn(claim, content)
 	switch {
 	case !content.DeletionTimestamp.IsZero() || metav1.HasAnnotation(content.ObjectMeta, snapshots.BeingDeleted):
 		return errDeleted(snapshot)
 	case content.Spec.Driver != driver:
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, is of driver %.200q, and the claim's class of %s: use a class of that driver",
 			snapshot.Name, content.Spec.Driver, driver)
-	case handle == "" || !ptr.Deref(content.Status.ReadyToUse, false) || !snapshots.IsReady(snapshot):
+	case source.Snapshot == "" || !ptr.Deref(content.Status.ReadyToUse, false) || !snapshots.IsReady(snapshot):
 		return errNotReady(snapshot, content.Status)
 	case !modeAllowed(claim, content):
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, is of a volume with volumeMode %s: ask for the same, "+
 			"or set the annotation %s of VolumeSnapshotContent %s to true", snapshot.Name, *content.Spec.SourceVolumeMode, snapshots.AllowModeChange, content.Name)
 	}
-	if _, fits, err := recordOf(claim, backend.Source{Snapshot: handle, Namespace: provisioned.Elsewhere(claim)}).Text(); !fits || err != nil {
-		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, has a handle of %d bytes, which is too long: %s", snapshot.Name, len(handle), withoutDataSource)
+	if _, fits, err := recordOf(claim, *source).Text(); !fits || err != nil {
+		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, has a handle of %d bytes, which is too long: %s", snapshot.Name, len(source.Snapshot), withoutDataSource)
 	}
 	return roomy(claim, snapshot, content)
+}
+
+// sourceIn is what a claim's volume is made of, from a VolumeSnapshot's content.
+func sourceIn(claim *corev1.PersistentVolumeClaim, content *snapshotv1.VolumeSnapshotContent) *backend.Source {
+	source := &backend.Source{Namespace: provisioned.Elsewhere(claim)}
+	if content.Status != nil {
+		source.Snapshot = ptr.Deref(content.Status.SnapshotHandle, "")
+		source.Given = snapshots.IsGiven(content)
+	}
+	return source
 }
 
 // modeAllowed reports whether a snapshot may be restored with the claim's volumeMode. A file system that a

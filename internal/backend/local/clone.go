@@ -26,7 +26,9 @@ func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.No
 		return err
 	}
 	beginAs(volume, source)
-	volume.Spec.SourceNamespace = request.Source.Namespace
+	if source.Spec.ClaimRef.Namespace != request.Claim.Namespace {
+		volume.Spec.SourceNamespace = source.Spec.ClaimRef.Namespace
+	}
 	// The source may have grown by more than its claim says yet.
 	volume.Spec.Capacity = roundUp(volume, larger(request.Capacity, copied(source)))
 	return nil

@@ -171,7 +171,7 @@ func (b *localBackend) snapshotToRestore(ctx context.Context, request backend.Re
 		return nil, err
 	case snapshot == nil:
 		return nil, backend.Invalid.Errorf("there is no snapshot %s, which was to be restored: create the claim again, from another", handle)
-	case snapshot.Spec.ClaimRef.Namespace != request.SourceNamespace():
+	case snapshot.Spec.ClaimRef.Namespace != request.SourceNamespace() && !request.Source.Given:
 		return nil, backend.Invalid.Errorf("snapshot %s is of a claim of namespace %s, and isn't one of the VolumeSnapshot's namespace", handle, snapshot.Spec.ClaimRef.Namespace)
 	}
 	return snapshot, checkCopyable(snapshot, request)

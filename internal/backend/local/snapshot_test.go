@@ -352,14 +352,23 @@ func TestASnapshotIsRestoredBesideIt(t *testing.T) {
 }
 
 func TestASnapshotIsRestoredToTheNamespaceThatMayHaveIt(t *testing.T) {
-	d := withVolume(t)
-	snapshot, request := d.made(t), backendtest.Request("2")
-	request.Claim.Namespace, request.Source = "other", &backend.Source{Snapshot: snapshot.Name, Namespace: snapshot.Spec.ClaimRef.Namespace}
-	if _, err := d.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
-		t.Fatal(err)
-	}
-	if asked := d.volume(t, "2").Spec; asked.Source != snapshot.Name || asked.SourceNamespace != snapshot.Spec.ClaimRef.Namespace || asked.ClaimRef.Namespace != "other" {
-		t.Errorf("it is requested as %+v", asked)
+	for name, of := range map[string]backend.Source{
+		"that its own lets":                           {Namespace: "default"},
+		"that an administrator lets":                  {Given: true},
+		"that one lets that an administrator gave it": {Given: true, Namespace: "between"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := withVolume(t)
+			snapshot, request := d.made(t), backendtest.Request("2")
+			of.Snapshot = snapshot.Name
+			request.Claim.Namespace, request.Source = "other", &of
+			if _, err := d.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
+				t.Fatal(err)
+			}
+			if asked := d.volume(t, "2").Spec; asked.Source != snapshot.Name || asked.SourceNamespace != "default" || asked.ClaimRef.Namespace != "other" {
+				t.Errorf("it is requested as %+v", asked)
+			}
+		})
 	}
 }
 

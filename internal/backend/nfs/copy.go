@@ -12,19 +12,24 @@ import (
 )
 
 // sourceOf checks what the volume of a request is to be a copy of, and returns the snapshot's handle, or the other
-// volume's id.
-func (b *nfsBackend) sourceOf(ctx context.Context, root tree.Dir, request backend.Request) (string, error) {
-	of := request.Source
+// volume's id, and the namespace of its claim.
+func (b *nfsBackend) sourceOf(ctx context.Context, root tree.Dir, request backend.Request) (id, namespace string, err error) {
+	of, namespace := request.Source, request.SourceNamespace()
+	if of.Given {
+		if namespace, err = b.snapshots.Namespace(ctx, root, of.Snapshot); err != nil {
+			return "", "", err
+		}
+	}
 	if of.ID == "" {
-		_, err := b.snapshots.Restorable(ctx, root, of.Snapshot, request.SourceNamespace())
-		return of.Snapshot, err
+		_, err := b.snapshots.Restorable(ctx, root, of.Snapshot, namespace)
+		return of.Snapshot, namespace, err
 	}
 	found, err := b.copiedVolume(ctx, root, of.ID)
 	if err == nil && found.Claim != snapshots.Claim(of.Claim) {
 		err = backend.Conflict.Errorf("volume %s is that of claim %s/%s, uid %s: it isn't copied", of.ID,
 			tree.Printable(found.Claim.Namespace), tree.Printable(found.Claim.Name), tree.Printable(string(found.Claim.UID)))
 	}
-	return of.ID, err
+	return of.ID, namespace, err
 }
 
 // copiedVolume finds the volume that another is a copy of. One that is gone has no copy.

@@ -77,10 +77,9 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 	}
 	volume := record{Owner: backend.Owner{ID: request.ID, Cluster: b.cluster, Backend: b.name, Claim: request.Claim}, Directory: directory}
 	if request.Source != nil {
-		if volume.Source, err = b.sourceOf(ctx, root, request); err != nil {
+		if volume.Source, volume.SourceNamespace, err = b.sourceOf(ctx, root, request); err != nil {
 			return record{}, err
 		}
-		volume.SourceNamespace = request.Source.Namespace
 	}
 	if err := writeRecord(ctx, root, volume); err != nil {
 		return record{}, err

@@ -92,17 +92,25 @@ func TestOnAFullShareNoCopyIsCompleteBeforeThereIsRoom(t *testing.T) {
 }
 
 func TestASnapshotIsRestoredToTheNamespaceThatMayHaveIt(t *testing.T) {
-	w, opened := withFile(t)
-	made := mustSnapshot(t, opened)
-	wanted := restoredFrom(made.Handle)
-	wanted.Source.Namespace, wanted.Claim.Namespace = wanted.Claim.Namespace, "other"
+	for name, of := range map[string]backend.Source{
+		"that its own lets":                           {Namespace: "default"},
+		"that an administrator lets":                  {Given: true},
+		"that one lets that an administrator gave it": {Given: true, Namespace: "between"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, opened := withFile(t)
+			of.Snapshot = mustSnapshot(t, opened).Handle
+			wanted := restoredFrom(of.Snapshot)
+			wanted.Source, wanted.Claim.Namespace = &of, "other"
 
-	_, err := inSlices(opened).Provision(t.Context(), wanted)
-	expectUnfinished(t, err)
-	opened.snapshots.Slice = time.Minute
-	mustProvision(t, opened, wanted)
+			_, err := inSlices(opened).Provision(t.Context(), wanted)
+			expectUnfinished(t, err)
+			opened.snapshots.Slice = time.Minute
+			mustProvision(t, opened, wanted)
 
-	w.mustHaveContent(t, "other-claim-2-2/state", "before")
+			w.mustHaveContent(t, "other-claim-2-2/state", "before")
+		})
+	}
 }
 
 // inSlices has every call stop after its first step.
@@ -365,7 +373,9 @@ func TestARestoreThatIsImpossibleIsNotBegun(t *testing.T) {
 	elsewhere.Claim.Namespace = "other"
 	forged := restoredFrom("snapshot-a")
 	forged.Source.Namespace = "other"
-	for handle, request := range map[string]backend.Request{"elsewhere": elsewhere, "forged": forged, "none": restoredFrom("snapshot-b"), "a volume": restoredFrom(backendtest.Request("1").ID)} {
+	none := restoredFrom("snapshot-b")
+	none.Source.Given = true
+	for handle, request := range map[string]backend.Request{"elsewhere": elsewhere, "none that was given": none, "forged": forged, "none": restoredFrom("snapshot-b"), "a volume": restoredFrom(backendtest.Request("1").ID)} {
 		_, err := opened.Provision(t.Context(), request)
 		if backend.KindOf(err) != backend.Invalid || w.hasVolume(request.ID) {
 			t.Errorf("of %s: %v", handle, err)

@@ -192,6 +192,15 @@ func (k Keeper) remove(ctx context.Context, root tree.Dir, found *record) error 
 	return tree.RemoveFile(ctx, root, recordPath(found.ID))
 }
 
+// Namespace returns the namespace of the claim that a snapshot is of; "" where there is no snapshot.
+func (k Keeper) Namespace(ctx context.Context, root tree.Dir, handle string) (string, error) {
+	found, err := k.find(ctx, root, handle)
+	if found == nil || err != nil {
+		return "", err
+	}
+	return found.Claim.Namespace, nil
+}
+
 // Restorable returns the directory of a snapshot that is to be restored to a claim of a namespace. Where that
 // can't be, the error is Invalid if it doesn't change.
 func (k Keeper) Restorable(ctx context.Context, root tree.Dir, handle, namespace string) (directory string, err error) {
