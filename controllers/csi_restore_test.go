@@ -127,6 +127,7 @@ var _ = Describe("A claim that is to be restored from a VolumeSnapshot", func() 
 		w.settle()
 
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
+		Expect(w.storage.Source(provisioned.VolumeID(claim))).To(HaveValue(Equal(backend.Source{Snapshot: s.handle(), AnyMode: true})))
 	})
 
 	DescribeTable("is given the snapshot, wherever that is from, by a content", func(given bool, change func(*snapshotv1.VolumeSnapshotContent)) {

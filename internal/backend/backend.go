@@ -139,6 +139,8 @@ type Source struct {
 	// Given: an administrator's VolumeSnapshotContent gives the snapshot to the namespace of its VolumeSnapshot. The volume
 	// that it is of may have been another namespace's.
 	Given bool
+	// AnyMode: an administrator lets the snapshot be restored with another volumeMode than its volume has.
+	AnyMode bool
 }
 
 // SourceNamespace is the namespace in which the source of a request belongs to a claim, or belonged.

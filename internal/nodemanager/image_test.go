@@ -201,6 +201,22 @@ var _ = Describe("A volume that is an image", func() {
 		Expect(roomIn(w.mountOf(pod, claim))).To(BeNumerically(">", smallest*3/2))
 	})
 
+	It("is never formatted for its pod, though it holds no file system", func(ctx context.Context) {
+		w.bind(ctx, claim, w.imageVolume(claim))
+		held := make([]byte, smallest)
+		copy(held[mebibyte:], "rows of a database")
+		Expect(os.WriteFile(w.imageOf(claim), held, 0o600)).To(Succeed())
+		w.startAgent()
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False FailedMount: volume data: the volume's image has no file system: it is never formatted"))
+
+		Expect(os.ReadFile(w.imageOf(claim))).To(Equal(held))
+		Expect(admin.Delete(ctx, pod)).To(Succeed())
+		Eventually(isGone(ctx, pod)).Should(BeTrue())
+		Expect(w.isAttached(claim)).To(BeFalse())
+	})
+
 	It("is reported on the pod when it is removed from the disk, and cleaned up after it", func(ctx context.Context) {
 		stop := w.startAgent()
 		w.bind(ctx, claim, w.imageVolume(claim))

@@ -21,6 +21,8 @@ type Restore struct {
 	Snapshot string `json:"snapshot,omitempty"`
 	// Given: an administrator's content gives the snapshot to the namespace.
 	Given bool `json:"given,omitempty"`
+	// AnyMode: it lets the volume have another volumeMode.
+	AnyMode bool `json:"anyMode,omitempty"`
 	// Volume is the handle of the volume that is copied, and Claim the UID of its claim.
 	Volume string    `json:"volume,omitempty"`
 	Claim  types.UID `json:"claim,omitempty"`
@@ -43,7 +45,7 @@ func SourceOf(claim *corev1.PersistentVolumeClaim) *backend.Source {
 	case named == nil:
 		return nil
 	case recorded.Volume == "":
-		return &backend.Source{Snapshot: recorded.Snapshot, Given: recorded.Given, Namespace: recorded.Namespace}
+		return &backend.Source{Snapshot: recorded.Snapshot, Given: recorded.Given, AnyMode: recorded.AnyMode, Namespace: recorded.Namespace}
 	}
 	return &backend.Source{
 		ID: recorded.Volume, Namespace: recorded.Namespace,

@@ -104,7 +104,7 @@ func restorable(claim *corev1.PersistentVolumeClaim, snapshot *snapshotv1.Volume
 			snapshot.Name, content.Spec.Driver, driver)
 	case source.Snapshot == "" || !ptr.Deref(content.Status.ReadyToUse, false) || !snapshots.IsReady(snapshot):
 		return errNotReady(snapshot, content.Status)
-	case !modeAllowed(claim, content):
+	case !source.AnyMode && ptr.Deref(content.Spec.SourceVolumeMode, modeOf(claim)) != modeOf(claim):
 		return backend.Invalid.Errorf("VolumeSnapshot %s, which is to be restored, is of a volume with volumeMode %s: ask for the same, "+
 			"or set the annotation %s of VolumeSnapshotContent %s to true", snapshot.Name, *content.Spec.SourceVolumeMode, snapshots.AllowModeChange, content.Name)
 	}
@@ -116,7 +116,9 @@ func restorable(claim *corev1.PersistentVolumeClaim, snapshot *snapshotv1.Volume
 
 // sourceIn is what a claim's volume is made of, from a VolumeSnapshot's content.
 func sourceIn(claim *corev1.PersistentVolumeClaim, content *snapshotv1.VolumeSnapshotContent) *backend.Source {
-	source := &backend.Source{Namespace: provisioned.Elsewhere(claim)}
+	// A file system that a tenant writes as a device may harm the kernel that mounts it.
+	lets, err := strconv.ParseBool(content.Annotations[snapshots.AllowModeChange])
+	source := &backend.Source{Namespace: provisioned.Elsewhere(claim), AnyMode: lets && err == nil}
 	if content.Status != nil {
 		source.Snapshot = ptr.Deref(content.Status.SnapshotHandle, "")
 		source.Given = snapshots.IsGiven(content)
@@ -124,15 +126,8 @@ func sourceIn(claim *corev1.PersistentVolumeClaim, content *snapshotv1.VolumeSna
 	return source
 }
 
-// modeAllowed reports whether a snapshot may be restored with the claim's volumeMode. A file system that a
-// tenant writes as a device may harm the kernel that mounts it.
-func modeAllowed(claim *corev1.PersistentVolumeClaim, content *snapshotv1.VolumeSnapshotContent) bool {
-	mode := ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-	if ptr.Deref(content.Spec.SourceVolumeMode, mode) == mode {
-		return true
-	}
-	allowed, err := strconv.ParseBool(content.Annotations[snapshots.AllowModeChange])
-	return allowed && err == nil
+func modeOf(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeMode {
+	return ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 }
 
 // roomy returns an error where a claim asks for less than a snapshot needs. Either object may have the size.

@@ -26,6 +26,10 @@ func (b *localBackend) setSource(ctx context.Context, volume *stowagev1alpha1.No
 		return err
 	}
 	beginAs(volume, source)
+	if source.Spec.VolumeMode != request.VolumeMode {
+		// What a device holds isn't known: its node looks when it mounts it.
+		volume.Spec.FSType = b.fsTypeOf(request)
+	}
 	if source.Spec.ClaimRef.Namespace != request.Claim.Namespace {
 		volume.Spec.SourceNamespace = source.Spec.ClaimRef.Namespace
 	}
@@ -107,9 +111,12 @@ func checkCopyable(source *stowagev1alpha1.NodeVolume, request backend.Request) 
 	switch {
 	case !source.DeletionTimestamp.IsZero() || source.Spec.RemoveData:
 		return backend.Invalid.Errorf("volume %s, which was to be copied, is being removed: create the claim again, without dataSource", source.Name)
-	case source.Spec.VolumeMode != request.VolumeMode:
+	case source.Spec.VolumeMode != request.VolumeMode && !request.Source.AnyMode:
 		return backend.Invalid.Errorf("volume %s, which is to be copied, has volumeMode %s: ask for the same", source.Name, source.Spec.VolumeMode)
-	case request.FSType != "" && source.Spec.FSType != request.FSType:
+	case source.Spec.VolumeMode != request.VolumeMode && source.Spec.Layout != stowagev1alpha1.LayoutImage:
+		return backend.Invalid.Errorf("volume %s, which is to be copied, has layout %s, and only an image can have another volumeMode: ask for %s",
+			source.Name, source.Spec.Layout, source.Spec.VolumeMode)
+	case source.Spec.VolumeMode == request.VolumeMode && request.FSType != "" && source.Spec.FSType != request.FSType:
 		return backend.Invalid.Errorf("volume %s, which is to be copied, has the file system %s, and the StorageClass names %s: "+
 			"a copy has that of its source, so use another class", source.Name, cmp.Or(source.Spec.FSType, "of its disk"), request.FSType)
 	case !isMade(source):

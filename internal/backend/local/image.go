@@ -14,16 +14,19 @@ import (
 // sectorBytes is the unit of a block device: the size of an image is a multiple.
 const sectorBytes = 512
 
-// setImage sets allocation and file system of a new NodeVolume, if it is an image. An fsType
-// replaces the backend's.
-func (b *localBackend) setImage(volume *stowagev1alpha1.NodeVolume, fsType string) {
-	if volume.Spec.Layout != stowagev1alpha1.LayoutImage {
-		return
+// setImage sets allocation and file system of a new NodeVolume, if it is an image.
+func (b *localBackend) setImage(volume *stowagev1alpha1.NodeVolume, request backend.Request) {
+	if volume.Spec.Layout == stowagev1alpha1.LayoutImage {
+		volume.Spec.Allocation, volume.Spec.FSType = b.spec.Allocation, b.fsTypeOf(request)
 	}
-	volume.Spec.Allocation = b.spec.Allocation
-	if volume.Spec.VolumeMode != corev1.PersistentVolumeBlock {
-		volume.Spec.FSType = cmp.Or(fsType, b.spec.FSType)
+}
+
+// fsTypeOf is the file system of a new image; "" for a device. That of the request replaces the backend's.
+func (b *localBackend) fsTypeOf(request backend.Request) string {
+	if request.VolumeMode == corev1.PersistentVolumeBlock {
+		return ""
 	}
+	return cmp.Or(request.FSType, b.spec.FSType)
 }
 
 // maxCapacity is what the API of NodeVolumes allows.

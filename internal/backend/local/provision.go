@@ -72,7 +72,7 @@ func (b *localBackend) place(ctx context.Context, volume *stowagev1alpha1.NodeVo
 		return b.setSource(ctx, volume, request)
 	}
 	volume.Spec.Capacity = roundUp(volume, volume.Spec.Capacity)
-	b.setImage(volume, request.FSType)
+	b.setImage(volume, request)
 	volume.Spec.NodeName, err = b.chooseNode(ctx, request)
 	return err
 }

@@ -372,6 +372,36 @@ func TestASnapshotIsRestoredToTheNamespaceThatMayHaveIt(t *testing.T) {
 	}
 }
 
+func TestTheSnapshotOfAnImageIsRestoredWithAnotherVolumeModeWhereAnAdministratorLetsIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		from, to    corev1.PersistentVolumeMode
+		class, want string
+	}{
+		"a file system as a device":                   {corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock, "", ""},
+		"a device as a file system":                   {corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem, "", "xfs"},
+		"a device as one that the StorageClass names": {corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem, "ext4", "ext4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := withVolume(t)
+			snapshot, request := d.made(t), backendtest.Request("2")
+			if snapshot.Spec.VolumeMode = test.from; test.from == corev1.PersistentVolumeBlock {
+				snapshot.Spec.FSType = ""
+			}
+			if err := d.Update(t.Context(), snapshot); err != nil {
+				t.Fatal(err)
+			}
+			request.VolumeMode, request.FSType = test.to, test.class
+			request.Source = &backend.Source{Snapshot: snapshot.Name, AnyMode: true}
+			if _, err := d.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
+				t.Fatal(err)
+			}
+			if asked := d.volume(t, "2").Spec; asked.VolumeMode != test.to || asked.FSType != test.want || asked.Layout != stowagev1alpha1.LayoutImage {
+				t.Errorf("it is requested as %+v", asked)
+			}
+		})
+	}
+}
+
 func TestARestoreThatIsImpossibleIsNeverRequested(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*stowagev1alpha1.NodeVolume, *backend.Request)
@@ -393,6 +423,10 @@ func TestARestoreThatIsImpossibleIsNeverRequested(t *testing.T) {
 		"in another mode": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.VolumeMode = corev1.PersistentVolumeBlock
 		}, backend.Invalid, "has volumeMode Filesystem"},
+		"in another mode than a directory can have": {func(snapshot *stowagev1alpha1.NodeVolume, request *backend.Request) {
+			snapshot.Spec.Layout = stowagev1alpha1.LayoutDirectory
+			request.VolumeMode, request.Source.AnyMode = corev1.PersistentVolumeBlock, true
+		}, backend.Invalid, "has layout Directory, and only an image can have another volumeMode: ask for Filesystem"},
 		"on another node": {func(_ *stowagev1alpha1.NodeVolume, request *backend.Request) {
 			request.Node = Node("node-1")
 		}, backend.WrongNode, "lies on node node-2"},

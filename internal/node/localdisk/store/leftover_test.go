@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	utilexec "k8s.io/utils/exec"
+
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
@@ -37,5 +39,16 @@ func TestWhatACopyLeftIsRemovedInSlicesBeforeItIsMadeAgain(t *testing.T) {
 	}
 	if err := store.Make(t.Context(), volume, listing()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestACopyWithoutItsSourceIsNotMadeEmpty(t *testing.T) {
+	base := realDir(t)
+	for name, image := range map[string]*layout.Image{"a directory": nil, "a device": {}, "a file system": {FSType: "ext4"}} {
+		volume := layout.Volume{Path: base, Name: "pvc-1", Bytes: mi, Copy: true, Image: image}
+		err := NewStore(base, filesystem.NewFileSystems(utilexec.New())).Make(t.Context(), volume, listing())
+		if made, _ := filepath.Glob(filepath.Join(base, "*pvc-1*")); !errors.Is(err, layout.ErrQueued) || len(made) > 0 {
+			t.Errorf("%s: it got %v, and there is %v", name, err, made)
+		}
 	}
 }

@@ -45,12 +45,24 @@ func (s *Store) makeDirectory(ctx context.Context, volume layout.Volume, others 
 
 // makeBeside makes a missing directory, if there is room.
 func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume layout.Volume, others layout.Lister) error {
+	if err := refuseEmpty(volume); err != nil {
+		return err
+	}
 	lock, err := s.Rooms.LockForNew(ctx, folder, volume, others)
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
 	return limit.MakeDir(ctx, folder, volume)
+}
+
+// refuseEmpty returns an error where a copy has no source, because it was there when that was looked for. It isn't made empty, nor
+// formatted.
+func refuseEmpty(volume layout.Volume) error {
+	if volume.Copy && volume.Source == nil {
+		return fmt.Errorf("%w: the copy was on its disk just now: its source is looked for again", layout.ErrQueued)
+	}
+	return nil
 }
 
 // makeWhole makes a volume under another name, and renames it when all of it survives a loss of
@@ -79,7 +91,7 @@ func (s *Store) begin(ctx context.Context, volume layout.Volume, others layout.L
 	if exists {
 		return nil, s.adopt(ctx, volume, others)
 	}
-	if err := s.checkImage(volume); err != nil {
+	if err := errors.Join(refuseEmpty(volume), s.checkImage(volume)); err != nil {
 		return nil, err
 	}
 	begun := &draft{}

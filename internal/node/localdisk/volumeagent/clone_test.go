@@ -117,6 +117,36 @@ var _ = Describe("An image that is requested as a copy", func() {
 		Expect(entries(source)).NotTo(ContainElement(ContainSubstring(another.Name)))
 	})
 
+	DescribeTable("has another volumeMode than a snapshot, and what that holds is never formatted",
+		func(ctx context.Context, holds string, of, asked func(*stowagev1alpha1.NodeVolume)) {
+			n.formattedDisk(ctx, "fast", "xfs", 512*mebibyte)
+			source := n.made(ctx, of, sized("64Mi"))
+			if holds != "" {
+				Expect(os.WriteFile(imagePath(source), []byte(holds), 0o600)).To(Succeed())
+				Expect(os.Truncate(imagePath(source), 64*mebibyte)).To(Succeed())
+			}
+			snapshot := n.made(ctx, snapshotOf(source))
+
+			restored := n.made(ctx, copyOf(snapshot), func(volume *stowagev1alpha1.NodeVolume) {
+				volume.Spec.SnapshotUID, volume.Spec.FSType, volume.Spec.VolumeMode = "", "", ""
+			}, asked)
+
+			Expect(exec.CommandContext(ctx, "cmp", imagePath(snapshot), imagePath(restored)).CombinedOutput()).To(BeEmpty())
+		},
+		Entry("a device of what was a file system", "", image("ext4"), block),
+		Entry("a file system of a device that holds none", "rows of a database", block, image("")),
+		Entry("a file system of an empty device", "", block, image("ext4")),
+	)
+
+	It("is refused with another volumeMode than a volume: no administrator lets that", func(ctx context.Context) {
+		source := n.made(ctx, block, sized("64Mi"))
+		clone := n.volume(ctx, copyOf(source), image("ext4"), func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.VolumeMode = "" })
+		n.reconcile(ctx, clone)
+		verdict, message := conditionOf(ctx, clone, stowagev1alpha1.ProvisionedCondition)
+		Expect(verdict).To(Equal("False Invalid"))
+		Expect(message).To(ContainSubstring("is of another layout, volumeMode or fsType"))
+	})
+
 	It("is refused where its source has grown beyond it: the end would be lost", func(ctx context.Context) {
 		source := n.made(ctx, block, sized("16Mi"))
 		n.grow(ctx, source, "32Mi")

@@ -104,12 +104,20 @@ func checkSource(volume, source *stowagev1alpha1.NodeVolume) error {
 		reason = "belongs to backend " + source.Spec.Backend
 	case source.Spec.ClaimRef.Namespace != cmp.Or(volume.Spec.SourceNamespace, volume.Spec.ClaimRef.Namespace):
 		reason = "belongs to another namespace"
-	case source.Spec.Layout != volume.Spec.Layout || source.Spec.VolumeMode != volume.Spec.VolumeMode || source.Spec.FSType != volume.Spec.FSType:
+	case source.Spec.Layout != volume.Spec.Layout,
+		!isOtherMode(volume, source) && (source.Spec.VolumeMode != volume.Spec.VolumeMode || source.Spec.FSType != volume.Spec.FSType):
 		reason = "is of another layout, volumeMode or fsType"
 	default:
 		return nil
 	}
 	return fmt.Errorf("%w: NodeVolume %s, which it is to be a copy of, %s", layout.ErrInvalid, source.Name, reason)
+}
+
+// isOtherMode reports whether a claim is to have the image of a snapshot with another volumeMode. The manager has seen that an
+// administrator lets it. Its file system is what a device holds, if any: it is never formatted.
+func isOtherMode(volume, source *stowagev1alpha1.NodeVolume) bool {
+	return spec.IsSnapshot(source) && !spec.IsSnapshot(volume) && source.Spec.Layout == stowagev1alpha1.LayoutImage &&
+		source.Spec.VolumeMode != volume.Spec.VolumeMode
 }
 
 // isRefused reports whether a volume is never made, unless its spec is changed.
