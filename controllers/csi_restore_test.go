@@ -192,14 +192,15 @@ var _ = Describe("A restore that is interrupted", func() {
 	It("goes on with what an administrator gave it, though that is taken back", func() {
 		w, s := withSnapshot(reconciler.ClusterScope)
 		s.makeAgain(w, ofSnapshot(s.handle()))
+		s.allowModeChange(w, "true")
 		claim := halfRestore(w, s)
+		Expect(provisioned.SourceOf(w.read(claim))).To(HaveValue(Equal(backend.Source{Snapshot: s.handle(), Given: true, AnyMode: true})), "what repeats have")
 		w.delete(s.content)
 		w.restart()
 
 		w.settle()
 
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
-		Expect(w.driver.Request(provisioned.VolumeID(claim)).Source).To(HaveValue(Equal(backend.Source{Snapshot: s.handle(), Given: true})))
 	})
 
 	It("goes on though its VolumeSnapshot is gone", func() {
