@@ -32,11 +32,12 @@ TARGET    ?= test
 # Which specs the targets `e2e` and `e2e-…` run: a regular expression of their names, and a
 # filter of Ginkgo's labels, such as 'volumes && !slow'; and whether the cluster of `make e2e`
 # stays after them; and whether overlay default gets Google's CSI driver, too, which takes minutes
-# to build. STORIES is the earlier name of SPECS.
+# to build, and the story of Velero. STORIES is the earlier name of SPECS.
 SPECS     ?= $(STORIES)
 LABELS    ?=
 STAY      ?=
 CSI       ?=
+VELERO    ?=
 # Archives of images, as `docker save` writes them, that the nodes of `make e2e` and
 # `make e2e-upstream` have, too.
 IMAGES    ?=
@@ -76,10 +77,11 @@ COMPILE := -trimpath -gcflags=all=-dwarf=false
 export GOFLAGS := $(GOFLAGS) $(COMPILE)
 
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
+VELERO_MODULE := github.com/vmware-tanzu/velero
 GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
 EARLIER    := bin/upgrade/$(UPGRADE_FROM)
 KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
-MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver hack/sidecars test/chart
+MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver hack/sidecars hack/velero test/chart
 GO_BUILD   := go build -buildvcs=false
 # A test bed learns from the linker which checkout it is of.
 CHECKOUT   := -X github.com/stowage-dev/stowage/test/harness/apiserver.repository=$(CURDIR)
@@ -243,15 +245,20 @@ e2e-kubelet: controlplane-whole image-archives bin/ginkgo ## The nodes of end-to
 	@exec bin/test/e2e/nodes.test run $(SELECTED)
 
 .PHONY: e2e
-e2e: build controlplane-whole image-archives $(if $(CSI),bin/gce-pd-csi-driver) bin/kustomize bin/ginkgo ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. SPECS and LABELS narrow it; CSI=yes adds the story of e2e-csi; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
+e2e: build controlplane-whole image-archives $(if $(CSI),bin/gce-pd-csi-driver) $(if $(VELERO),bin/velero bin/snapshot-controller) bin/kustomize bin/ginkgo ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. SPECS and LABELS narrow it; CSI=yes and VELERO=yes add those of e2e-csi and e2e-velero; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
 	@hack/need.sh guests nodes
-	@$(if $(CSI),bin/images/archive -driver bin)
+	@$(if $(CSI),bin/images/archive -programs bin -image gce-pd-csi-driver)
+	@$(if $(VELERO),bin/images/archive -programs bin -image velero)
 	@$(BUILD_SUITE) ./test/e2e/cluster
-	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_CSI='$(CSI)' STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/cluster.test run $(SELECTED) $(STAYING); done
+	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_CSI='$(CSI)' STOWAGE_E2E_VELERO='$(VELERO)' STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/cluster.test run $(SELECTED) $(STAYING); done
 
 .PHONY: e2e-csi
 e2e-csi: ## A pod on a stock kubelet uses a disk of Google's own CSI driver through Stowage alone, on the nodes of make e2e. Needs root; installs Debian packages.
 	@$(MAKE) e2e CSI=yes OVERLAYS=default SPECS= LABELS=csi
+
+.PHONY: e2e-velero
+e2e-velero: ## Velero backs up, and restores, what pods wrote, as docs/operate/backup.md says: with snapshots, and file by file; on the nodes of make e2e. Needs root; installs Debian packages.
+	@$(MAKE) e2e VELERO=yes OVERLAYS=default SPECS= LABELS=velero
 
 .PHONY: integration-upstream
 integration-upstream: build controlplane ## Kubernetes' own integration tests of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.
@@ -442,6 +449,13 @@ bin/gce-pd-csi-driver: hack/gcedriver/go.mod hack/gcedriver/go.sum
 	@echo "tools: building $@ (the first time it takes several minutes)"
 	@version=$$(GOFLAGS='$(COMPILE)' go -C hack/gcedriver list -m -f '{{.Version}}' $(GCE_DRIVER)); \
 		GOFLAGS='$(COMPILE)' go -C hack/gcedriver build -buildvcs=false -ldflags "-s -w -X main.version=$$version" -o '$(CURDIR)/$@' $(GCE_DRIVER)/cmd/gce-pd-csi-driver
+	@touch $@
+
+# All of Velero that `hack/velero` pins, and a server of S3. Its version is a part of the names of the images that Velero takes.
+bin/velero: hack/velero/go.mod hack/velero/go.sum
+	@echo "tools: building $@ (the first time it takes several minutes)"
+	@version=$$(GOFLAGS='$(COMPILE)' go -C hack/velero list -m -f '{{.Version}}' $(VELERO_MODULE)); \
+		GOFLAGS='$(COMPILE)' go -C hack/velero build -buildvcs=false -ldflags "-s -w -X $(VELERO_MODULE)/pkg/buildinfo.Version=$$version" -o '$(CURDIR)/bin/' tool
 	@touch $@
 
 # The sidecars that `hack/sidecars` pins, and the driver of Kubernetes' own tests.

@@ -28,18 +28,12 @@ func main() {
 	prefix := flag.String("prefix", "localhost/stowage-", "what the images' names begin with")
 	tag := flag.String("tag", "e2e", "tag of the images")
 	version := flag.String("release", "", "write the images of this version instead, for the architectures that are arguments, as OCI's layout, and SBOMs")
-	driver := flag.String("driver", "", "write the image of Google's CSI driver instead, with its program from this folder")
+	single := flag.String("image", "", "write one image of others' programs instead: "+driverName+" or "+veleroName)
 	list := flag.String("for", "", "write stand-ins instead, for the images that this file lists as e2e.test --list-images does, into upstream.tar")
 	flag.Parse()
 	if *list != "" {
 		archive := filepath.Join(*out, "upstream.tar")
 		report(archive, writeStandIns(context.Background(), from, *list, archive))
-		return
-	}
-	if *driver != "" {
-		from.programs = *driver
-		archive := filepath.Join(*out, driverName+".tar")
-		report(archive, write(context.Background(), from, driverName, *prefix+driverName+":"+*tag, archive))
 		return
 	}
 	if *version != "" {
@@ -50,7 +44,11 @@ func main() {
 		}
 		return
 	}
-	for _, which := range slices.Sorted(maps.Keys(makers)) {
+	chosen := slices.Sorted(maps.Keys(makers))
+	if *single != "" {
+		chosen = []string{*single}
+	}
+	for _, which := range chosen {
 		archive := filepath.Join(*out, which+".tar")
 		report(archive, write(context.Background(), from, which, *prefix+which+":"+*tag, archive))
 	}
@@ -77,9 +75,12 @@ func write(ctx context.Context, from sources, which, called, archive string) err
 	if err != nil {
 		return err
 	}
-	maker := makers[which]
-	if which == driverName {
-		maker = sources.driver
+	maker, usual := makers[which]
+	if !usual {
+		maker = others[which]
+	}
+	if maker == nil {
+		return fmt.Errorf("no image has this name")
 	}
 	made, err := maker(from, ctx)
 	if err != nil {
