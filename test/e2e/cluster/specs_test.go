@@ -49,6 +49,9 @@ var _ = Describe("", Serial, Ordered, ContinueOnFailure, func() {
 	if hasGoogleDriver() {
 		spec("googles-driver", "a pod on a stock kubelet uses a disk made by Google's own driver through Stowage alone, without any sidecar", googlesDriver, Label("csi"))
 	}
+	if hasVelero() {
+		spec("backed-up", "Velero restores what pods wrote, from snapshots and file by file", backedUp, Label("velero"))
+	}
 	spec("uninstalled", "volumes outlive Stowage, which goes on with them when it is back", uninstalled, Label("handover", "slow"))
 	spec("left", "nothing of any volume is left", left, Label("volumes", "node", "handover"))
 	stay()

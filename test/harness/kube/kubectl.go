@@ -52,15 +52,24 @@ const (
 // QuickStart is what README has people type to install Stowage, and to use it. That to
 // build images and push them comes before: nodes here have them already, from archives.
 func QuickStart() (install, use string, err error) {
-	readme, err := os.ReadFile(filepath.Join(apiserver.Repository(), "README.md"))
+	blocks, err := BlocksOf("README.md", inCluster, 3)
 	if err != nil {
 		return "", "", err
 	}
-	blocks := blocksBelow(inCluster, string(readme))
-	if len(blocks) != 3 {
-		return "", "", fmt.Errorf("%q in README has %d blocks, not three", inCluster, len(blocks))
-	}
 	return blocks[1], blocks[2], nil
+}
+
+// BlocksOf is what a page of the repository has in fences between a heading and the next one: so many.
+func BlocksOf(page, heading string, count int) ([]string, error) {
+	content, err := os.ReadFile(filepath.Join(apiserver.Repository(), page))
+	if err != nil {
+		return nil, err
+	}
+	blocks := blocksBelow(heading, string(content))
+	if len(blocks) != count {
+		return nil, fmt.Errorf("%q in %s has %d blocks, not %d", heading, page, len(blocks), count)
+	}
+	return blocks, nil
 }
 
 // blocksBelow is what a text of Markdown has in fences between a heading and the next one.
@@ -77,8 +86,8 @@ func blocksBelow(heading, text string) (blocks []string) {
 	}
 }
 
-// Type has a shell run what an administrator types, with kubectl and a kubeconfig. The
-// overlay is that of the nodes here.
+// Type has a shell run what an administrator types, with kubectl, the programs of bin and a kubeconfig.
+// The overlay is that of the nodes here.
 func (c *Cluster) Type(ctx context.Context, commands string) (string, error) {
 	kubectl, err := apiserver.Binary("kubectl")
 	if err != nil {
@@ -89,7 +98,7 @@ func (c *Cluster) Type(ctx context.Context, commands string) (string, error) {
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
 	shell.WaitDelay = childrensDelay
 	shell.Dir = apiserver.Repository()
-	shell.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+filepath.Dir(kubectl)+":"+os.Getenv("PATH"),
+	shell.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+filepath.Dir(kubectl)+":"+filepath.Join(apiserver.Repository(), "bin")+":"+os.Getenv("PATH"),
 		"OVERLAY="+c.OverlayFolder(), "MAKEFLAGS=", "MAKEOVERRIDES=")
 	output, err := shell.CombinedOutput()
 	if err != nil {
