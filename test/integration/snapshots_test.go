@@ -84,10 +84,18 @@ var _ = Describe("With the whole manager running, and the agent of a node", func
 		Eventually(names).WithArguments(disks).WithTimeout(soon).ShouldNot(ContainElement(source.Spec.VolumeName))
 
 		restored := Claim(ClaimNamed("source"), InClass("disks"))
-		velero{}.restore(ctx, backup, restored)
+		snapshot, content := velero{}.expose(ctx, backup, restored, snapshotv1.VolumeSnapshotContentRetain)
 		Expect(os.ReadFile(filepath.Join(disks, restored.Spec.VolumeName, "state"))).To(BeEquivalentTo("before"))
+
+		By("deleting the backup while the content of the restore has the snapshot, too")
+		velero{}.deleteBackup(ctx, backup)
 		Expect(snapshotVolumes(ctx)).To(ConsistOf(*backup.Status.SnapshotHandle))
 
+		By("removing that first")
+		Expect(users.Delete(ctx, snapshot)).To(Succeed())
+		Expect(users.Delete(ctx, content)).To(Succeed())
+		eventuallyNotFound(ctx, snapshot, content)
+		Expect(snapshotVolumes(ctx)).To(ConsistOf(*backup.Status.SnapshotHandle))
 		velero{}.deleteBackup(ctx, backup)
 		Eventually(snapshotVolumes).WithArguments(ctx).WithTimeout(soon).Should(BeEmpty())
 		Expect(os.ReadFile(filepath.Join(disks, restored.Spec.VolumeName, "state"))).To(BeEquivalentTo("before"))

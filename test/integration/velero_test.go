@@ -31,17 +31,8 @@ func (velero) backUp(ctx context.Context, claim *corev1.PersistentVolumeClaim) *
 	return kept
 }
 
-// restore makes a content and a VolumeSnapshot of what was backed up, and a claim from them. Then it removes the first two.
-func (v velero) restore(ctx context.Context, backup *snapshotv1.VolumeSnapshotContent, claim *corev1.PersistentVolumeClaim) {
-	GinkgoHelper()
-	snapshot, content := v.expose(ctx, backup, claim, snapshotv1.VolumeSnapshotContentRetain)
-	Expect(users.Delete(ctx, snapshot)).To(Succeed())
-	Expect(users.Delete(ctx, content)).To(Succeed())
-	eventuallyNotFound(ctx, snapshot, content)
-}
-
-// expose makes a content and a VolumeSnapshot of what was backed up, and a claim from them, in the claim's namespace. The data mover
-// has it in its own.
+// expose makes a content and a VolumeSnapshot of what was backed up, and a claim from them, in the claim's namespace. A restore leaves
+// the first two, with policy Retain. The data mover has all three in its own namespace.
 func (v velero) expose(
 	ctx context.Context, backup *snapshotv1.VolumeSnapshotContent, claim *corev1.PersistentVolumeClaim, policy snapshotv1.DeletionPolicy,
 ) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent) {
