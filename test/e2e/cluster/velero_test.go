@@ -25,6 +25,12 @@ func commands(section string, count int) []string {
 	return blocks
 }
 
+// kept is a namespace that is backed up, with a claim of each class, and a pod, of the classes' names.
+type kept struct {
+	*namespace
+	classes []string
+}
+
 // backedUp: the page's commands, as they are typed, bring back what pods wrote to volumes of each kind.
 func backedUp(n *namespace) {
 	n.serveSnapshots()
@@ -111,12 +117,6 @@ func (k *kept) comesBack(backup, written string) {
 			return k.says(class, "cat /data/folder/link", written+" "+class)
 		}))
 	})
-}
-
-// kept is a namespace that is backed up, with a claim of each class, and a pod, of the classes' names.
-type kept struct {
-	*namespace
-	classes []string
 }
 
 // podOf is the pod of a class. The machine's kernel may have no NFS client.

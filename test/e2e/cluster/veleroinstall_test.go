@@ -9,6 +9,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	harness "github.com/stowage-dev/stowage/test/harness/cluster"
@@ -81,7 +82,7 @@ func (n *namespace) installVelero() {
 
 const veleroImage = "localhost/stowage-velero:e2e"
 
-// types types commands, with other words in place of the page's, and returns what they print.
+// types enters commands, with other words in place of the page's, and returns what they print.
 func (n *namespace) types(commands string, words ...string) (string, error) {
 	return n.cluster.Type(n.ctx, strings.NewReplacer(append(words, "NAMESPACE", n.name)...).Replace(commands))
 }
@@ -95,16 +96,16 @@ func (n *namespace) completes(commands, name string) (string, error) {
 	return output, err
 }
 
-// snapshotsAre reports whether node's disks, the share and the cloud have so many snapshots in all.
+// snapshotsAre reports whether nodes' disks, the share and the cloud have so many snapshots in all.
 func (n *namespace) snapshotsAre(count int) error {
 	local := &stowagev1alpha1.NodeVolumeList{}
 	if err := n.cluster.Client.List(n.ctx, local); err != nil {
 		return err
 	}
-	var all []string
+	all := sets.New[string]()
 	for _, volume := range local.Items {
 		if volume.Spec.SnapshotUID != "" {
-			all = append(all, volume.Name)
+			all.Insert(volume.Name)
 		}
 	}
 	onShare, err := os.ReadDir(filepath.Join(n.cluster.Share.Share(), ".stowage", "snapshots"))
@@ -112,17 +113,17 @@ func (n *namespace) snapshotsAre(count int) error {
 		return err
 	}
 	for _, entry := range onShare {
-		all = append(all, entry.Name())
+		all.Insert(strings.TrimSuffix(entry.Name(), ".json"))
 	}
 	inCloud, err := n.cluster.MachinesCloud.Snapshots.List(kube.Project).Context(n.ctx).Do()
 	if err != nil {
 		return err
 	}
 	for _, snapshot := range inCloud.Items {
-		all = append(all, snapshot.Name)
+		all.Insert(snapshot.Name)
 	}
-	if len(all) != count {
-		return fmt.Errorf("there are %q, not %d", all, count)
+	if all.Len() != count {
+		return fmt.Errorf("there are %q, not %d", sets.List(all), count)
 	}
 	return nil
 }
