@@ -53,6 +53,6 @@ var _ = Describe("", Serial, Ordered, ContinueOnFailure, func() {
 		spec("backed-up", "Velero restores what pods wrote, from snapshots and file by file", backedUp, Label("velero"))
 	}
 	spec("uninstalled", "volumes outlive Stowage, which goes on with them when it is back", uninstalled, Label("handover", "slow"))
-	spec("left", "nothing of any volume is left", left, Label("volumes", "node", "handover"))
+	spec("left", "nothing of any volume is left", left, Label("volumes", "node", "handover", "velero"))
 	stay()
 })

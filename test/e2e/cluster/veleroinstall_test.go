@@ -23,12 +23,13 @@ import (
 const objectStore = guest.Address + ":9300"
 
 // hasVelero reports whether there are Velero's programs and image, which VELERO=yes builds.
-func hasVelero() bool { return os.Getenv("STOWAGE_E2E_VELERO") != "" && overlay() == kube.BesideIt }
+func hasVelero() bool { return os.Getenv("STOWAGE_E2E_VELERO") != "" }
 
-// serveSnapshots installs what Stowage doesn't bring: the CRDs, the stock controller, and a class of each driver.
+// serveSnapshots installs what Stowage doesn't bring: the CRDs, a class of each driver and, where Stowage doesn't bind
+// VolumeSnapshots itself, the stock controller.
 func (n *namespace) serveSnapshots() {
 	scenario.Step("the cluster serves snapshots", func() error {
-		if err := harness.InstallSnapshots(n.ctx, n.cluster.Config); err != nil {
+		if err := harness.InstallSnapshots(n.ctx, n.cluster.Config); err != nil || n.cluster.Overlay == kube.InsteadOfIt {
 			return err
 		}
 		controller, err := harness.NewSnapshotController(n.cluster.Kubeconfig(), n.cluster.Folder.Log("snapshot-controller"))
