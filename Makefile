@@ -31,8 +31,8 @@ RUNS      ?= 1
 TARGET    ?= test
 # Which specs the targets `e2e` and `e2e-…` run: a regular expression of their names, and a
 # filter of Ginkgo's labels, such as 'volumes && !slow'; and whether the cluster of `make e2e`
-# stays after them; and whether overlay default gets Google's CSI driver, too, which takes minutes
-# to build, and the story of Velero. STORIES is the earlier name of SPECS.
+# stays after them; and whether overlay default gets Google's CSI driver, too, and there is the story
+# of Velero. Each takes minutes to build. STORIES is the earlier name of SPECS.
 SPECS     ?= $(STORIES)
 LABELS    ?=
 STAY      ?=
@@ -257,8 +257,8 @@ e2e-csi: ## A pod on a stock kubelet uses a disk of Google's own CSI driver thro
 	@$(MAKE) e2e CSI=yes OVERLAYS=default SPECS= LABELS=csi
 
 .PHONY: e2e-velero
-e2e-velero: ## Velero backs up, and restores, what pods wrote, as docs/operate/backup.md says: with snapshots, and file by file; on the nodes of make e2e. Needs root; installs Debian packages.
-	@$(MAKE) e2e VELERO=yes OVERLAYS=default SPECS= LABELS=velero
+e2e-velero: ## Velero backs up, and restores, what pods wrote, as docs/operate/backup.md says: with snapshots, file by file, and by the data mover; on the nodes of make e2e, with each of OVERLAYS. Needs root; installs Debian packages.
+	@$(MAKE) e2e VELERO=yes SPECS= LABELS=velero
 
 .PHONY: integration-upstream
 integration-upstream: build controlplane ## Kubernetes' own integration tests of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.
