@@ -67,6 +67,8 @@ type Options struct {
 	// BindSnapshots is whether VolumeSnapshots are bound, too, instead of by the stock snapshot-controller. It needs
 	// ClusterScope.
 	BindSnapshots bool
+	// CSISnapshotter are drivers of Stowage's own whose VolumeSnapshotContents are left to csi-snapshotter.
+	CSISnapshotter []string
 	// Backends are the kinds of storage that are served.
 	Backends *backend.Registry
 	// Recycler empties volumes of policy Recycle that people made. Nil: their phase becomes
@@ -175,7 +177,8 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (rec
 	return reconciler.Dependencies{
 		Client: mgr.GetClient(), Live: live, Reads: liveread.New(live), Storage: backends, Events: event.RecorderOf(mgr),
 		Patience: persistentvolumeclaim.UntilReported, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
-		Prepared: attachintent.NewPreparations(options.Clock), Waiting: waits, ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
+		CSISnapshotter: options.CSISnapshotter,
+		Prepared:       attachintent.NewPreparations(options.Clock), Waiting: waits, ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
 	}, err
 }
 

@@ -29,15 +29,16 @@ func volumesOf(cached client.Reader) func(context.Context, string, string) ([]co
 }
 
 // addCSIControllers has a manager serve StorageBackends by CSI, each on a socket.
-func addCSIControllers(mgr ctrl.Manager, sockets map[string]string, cluster types.UID, kinds *backend.Registry, log logr.Logger) error {
-	for _, name := range slices.Sorted(maps.Keys(sockets)) {
+func addCSIControllers(mgr ctrl.Manager, options options, cluster types.UID, kinds *backend.Registry, log logr.Logger) error {
+	for _, name := range slices.Sorted(maps.Keys(options.csiControllers)) {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 			return fmt.Errorf("--csi-controllers: %.253q is no name of a StorageBackend: %s", name, strings.Join(problems, ", "))
 		}
 		service := csicontroller.New(csicontroller.Options{
-			Name: name, Cluster: cluster, Live: mgr.GetAPIReader(), VolumesOf: volumesOf(mgr.GetClient()), Backends: kinds, Version: program.Version(),
+			Name: name, Cluster: cluster, Live: mgr.GetAPIReader(), VolumesOf: volumesOf(mgr.GetClient()), Backends: kinds,
+			CSISnapshotter: options.csiSnapshotterDrivers, Version: program.Version(),
 		})
-		server, err := csicontroller.NewServer(service, sockets[name], log)
+		server, err := csicontroller.NewServer(service, options.csiControllers[name], log)
 		if err != nil {
 			return fmt.Errorf("--csi-controllers: %w", err)
 		}

@@ -77,13 +77,13 @@ func run(options options) error {
 		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)}, servers,
 		gce.NewKind(cluster, keys), csi.NewKind(csiCluster{keys: keys, cached: mgr.GetClient()}, calls))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
-		Scope: scope, BindSnapshots: options.bindSnapshots, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
+		Scope: scope, BindSnapshots: options.bindSnapshots, CSISnapshotter: options.csiSnapshotterDrivers, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
 		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter,
 	})
 	if err != nil {
 		return err
 	}
-	if err := addCSIControllers(mgr, options.csiControllers, cluster, kinds, log); err != nil {
+	if err := addCSIControllers(mgr, options, cluster, kinds, log); err != nil {
 		return err
 	}
 	log.Info("starting the manager", "version", program.Version(), "scope", scope)

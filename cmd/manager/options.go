@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/internal/workers"
 )
@@ -38,6 +39,7 @@ type options struct {
 	localBase               string
 	nfsMounts               string
 	csiControllers          map[string]string
+	csiSnapshotterDrivers   []string
 	resync                  time.Duration
 	attachmentCheck         time.Duration
 	forceDetachAfter        time.Duration
@@ -62,6 +64,9 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&o.csiControllers, "csi-controllers", nil,
 		"StorageBackends of Stowage's own drivers that are served by CSI, for tools that speak it, each as\n"+
 			"NAME=SOCKET with an absolute path. Claims don't need it.")
+	flags.StringSliceVar(&o.csiSnapshotterDrivers, "csi-snapshotter-drivers", nil,
+		"Stowage's own drivers whose VolumeSnapshotContents the stock csi-snapshotter serves, on a socket of\n"+
+			"--csi-controllers. Stowage goes on with those that it has begun.")
 	flags.DurationVar(&o.resync, "resync", defaultResync,
 		"How often every object is reconciled without an event. Nothing waits for it: it is a net for\n"+
 			"missed events.")
@@ -93,6 +98,11 @@ func (o *options) check() error {
 	}
 	if o.forceDetachAfter < 0 {
 		return fmt.Errorf("--force-detach-after is not negative, as %s is", o.forceDetachAfter)
+	}
+	for _, driver := range o.csiSnapshotterDrivers {
+		if !backend.IsOurs(driver) {
+			return fmt.Errorf("--csi-snapshotter-drivers: %.253q is none of Stowage's own drivers: it can have its csi-snapshotter without a StorageBackend", driver)
+		}
 	}
 	return o.checkSockets()
 }

@@ -38,6 +38,8 @@ type Dependencies struct {
 	Clock clock.PassiveClock
 	// Scope decides which claims and volumes are reconciled.
 	Scope Scope
+	// CSISnapshotter are drivers of Stowage's own whose VolumeSnapshotContents csi-snapshotter serves.
+	CSISnapshotter []string
 	// Namespace is the manager's own, where it publishes the free space of nodes. Empty: it
 	// publishes nothing.
 	Namespace string

@@ -66,7 +66,7 @@ func (r *reporter) made(ctx context.Context, content *groupsnapshotv1.VolumeGrou
 
 // refreshInfo writes what a status says of members. Their handles stay as they are, once they are there: all else is what
 // the storage says now, because snapshot-controller writes it into their contents until the group is ready.
-func refreshInfo(status *groupsnapshotv1.VolumeGroupSnapshotContentStatus, members []backend.MemberSnapshot) {
+func refreshInfo(status *groupsnapshotv1.VolumeGroupSnapshotContentStatus, members []backend.Snapshot) {
 	now := infoOf(members)
 	if len(status.VolumeSnapshotInfoList) == 0 {
 		status.VolumeSnapshotInfoList = now
@@ -82,7 +82,7 @@ func refreshInfo(status *groupsnapshotv1.VolumeGroupSnapshotContentStatus, membe
 }
 
 // infoOf is what a status says of members, from which snapshot-controller makes their contents.
-func infoOf(members []backend.MemberSnapshot) []groupsnapshotv1.VolumeSnapshotInfo {
+func infoOf(members []backend.Snapshot) []groupsnapshotv1.VolumeSnapshotInfo {
 	var all []groupsnapshotv1.VolumeSnapshotInfo
 	for _, member := range members {
 		info := groupsnapshotv1.VolumeSnapshotInfo{VolumeHandle: member.Volume, SnapshotHandle: member.Handle, ReadyToUse: new(member.Ready)}

@@ -9,6 +9,7 @@ package volumesnapshotcontent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -24,6 +25,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/opener"
@@ -52,6 +54,8 @@ type Reconciler struct {
 	report   *reporter
 	storage  *opener.Opener
 	waking   *wake.Source
+	// others are drivers of Stowage's own that csi-snapshotter serves.
+	others []string
 }
 
 // New makes the reconciler.
@@ -60,7 +64,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	targets := targets{backends: backends{deps.Client}, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
 	windows := windows{client: deps.Client, backends: deps.Reads.Backends, targets: targets, report: report, clock: deps.Clock}
 	return &Reconciler{
-		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), storage: deps.Storage, waking: waking, report: report, windows: windows,
+		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), storage: deps.Storage, waking: waking, report: report, windows: windows, others: deps.CSISnapshotter,
 		maker:    &maker{client: deps.Client, targets: targets, report: report},
 		releaser: &releaser{client: deps.Client, contents: sharedContents(deps.Live), targets: targets, windows: windows, report: report},
 	}
@@ -88,6 +92,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if err := r.live.Get(ctx, request.NamespacedName, content); err != nil {
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeSnapshotContent %s", request.Name)
+	}
+	if slices.Contains(r.others, content.Spec.Driver) && !snapshots.IsBegun(content) {
+		return ctrl.Result{}, nil
 	}
 	result, err := r.keepOrExecute(ctx, content)
 	if apierrors.IsConflict(err) {
@@ -129,7 +136,7 @@ func (r *Reconciler) execute(ctx context.Context, content *snapshotv1.VolumeSnap
 	case isReady(content):
 		// A crash came between the write of the status and this one.
 		return ctrl.Result{}, r.maker.endCall(ctx, content, true)
-	case content.Spec.Source.SnapshotHandle != nil || snapshots.IsContentInGroup(content):
+	case content.Spec.Source.SnapshotHandle != nil || snapshots.IsContentInGroup(content) || named.IsSnapshot(recorded(content)):
 		return r.maker.find(ctx, content)
 	default:
 		return r.maker.create(ctx, content)

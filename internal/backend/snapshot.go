@@ -93,6 +93,8 @@ type SnapshotRequest struct {
 type Snapshot struct {
 	// Handle identifies the snapshot for DeleteSnapshot, and for a Source.
 	Handle string
+	// Volume is the handle of its volume. Empty where the storage doesn't say, or says that another backend made the snapshot.
+	Volume string
 	// Created is the time of which it has the content; zero if the storage doesn't say.
 	Created time.Time
 	// RestoreSize is the least size of a volume that is made from it; zero if the storage doesn't say.
@@ -128,14 +130,7 @@ type GroupSnapshot struct {
 	// Ready is true once volumes can be made from all members.
 	Ready bool
 	// Members are the snapshots, one of each volume.
-	Members []MemberSnapshot
-}
-
-// MemberSnapshot is a snapshot of a group.
-type MemberSnapshot struct {
-	Snapshot
-	// Volume is the handle of its volume.
-	Volume string
+	Members []Snapshot
 }
 
 // MaxGroup is how many volumes a group snapshot may have: its object has each handle, and the API server's limit is

@@ -73,6 +73,7 @@ func (s storage) capabilities() []csispec.ControllerServiceCapability_RPC_Type {
 		csispec.ControllerServiceCapability_RPC_MODIFY_VOLUME:            is[backend.Modifier](s.Backend),
 		csispec.ControllerServiceCapability_RPC_LIST_VOLUMES:             is[backend.Lister](s.Backend),
 		csispec.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT:   is[backend.Snapshotter](s.Backend),
+		csispec.ControllerServiceCapability_RPC_LIST_SNAPSHOTS:           is[backend.Snapshotter](s.Backend) && is[backend.Lister](s.Backend),
 		csispec.ControllerServiceCapability_RPC_GET_CAPACITY:             is[backend.CapacityReporter](s.Backend),
 		csispec.ControllerServiceCapability_RPC_CLONE_VOLUME:             s.Capabilities().Clones,
 		csispec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER: slices.Contains(s.Capabilities().AccessModes, corev1.ReadWriteOncePod),

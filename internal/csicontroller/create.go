@@ -80,7 +80,7 @@ func create(ctx context.Context, b storage, request backend.Request, limits *csi
 }
 
 // sourceOf is the volume, or the snapshot, that a new volume is to be a copy of. Both must have been made by
-// calls: those of a claim belong to its namespace. Of one that is gone an earlier call may have begun the copy.
+// calls. Of one that is gone an earlier call may have begun the copy.
 func sourceOf(ctx context.Context, b storage, req *csispec.VolumeContentSource) (*backend.Source, error) {
 	switch {
 	case req == nil:
@@ -96,21 +96,17 @@ func sourceOf(ctx context.Context, b storage, req *csispec.VolumeContentSource) 
 	return &backend.Source{ID: copied.ID, Claim: copied.Claim}, err
 }
 
-// snapshotSource checks the owner of a snapshot, which a restore alone doesn't: another backend, or another
-// cluster, may have made it in the same project.
+// snapshotSource finds a snapshot among those of this backend, for this cluster: a restore alone doesn't check that. One of a
+// claim's volume belongs to the claim's namespace, and a caller that could make it may restore it.
 func snapshotSource(ctx context.Context, b storage, handle string) (*backend.Source, error) {
 	if !named.IsSnapshot(handle) {
 		return nil, notOurs(handle)
 	}
-	err := finish(ctx, func(ctx context.Context) error { return backend.RetainSnapshot(ctx, b.Backend, handle) })
-	switch {
-	case errors.Is(err, backend.NotFound):
+	held, err := b.find(ctx, func(held backend.Held) bool { return held.ID == handle && isSnapshot(held) })
+	if errors.Is(err, backend.NotFound) {
 		return &backend.Source{}, nil
-	case errors.Is(err, backend.Conflict):
-		return nil, notOurs(handle)
-	default:
-		return &backend.Source{Snapshot: handle}, err
 	}
+	return &backend.Source{Snapshot: held.ID, Namespace: held.Claim.Namespace}, err
 }
 
 // fits reports whether a capacity is what was asked for.

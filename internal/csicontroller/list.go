@@ -13,18 +13,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/named"
 )
 
-// maxPage is how many volumes an answer has at most, so that it fits a message.
-const maxPage = 1000
+// Limits of answers: how many volumes one has, so that it fits a message, and snapshots, of which each is looked up.
+const (
+	maxPage      = 1000
+	maxSnapshots = 100
+)
 
 // ListVolumes implements csispec.ControllerServer. It lists the volumes that calls made, in the order of their
 // ids. A token is the last id of the page before: that volume may be gone, and others may have come.
 func (s *Service) ListVolumes(ctx context.Context, req *csispec.ListVolumesRequest) (*csispec.ListVolumesResponse, error) {
 	after := req.GetStartingToken()
-	switch {
-	case after != "" && !named.IsVolume(after):
-		return nil, status.Errorf(codes.Aborted, "starting_token %.200q is none of this list's: start again", after)
-	case req.GetMaxEntries() < 0:
-		return nil, status.Error(codes.InvalidArgument, "max_entries is negative")
+	if err := checkPage(after, named.IsVolume, req.GetMaxEntries()); err != nil {
+		return nil, err
 	}
 	b, err := s.open(ctx)
 	if err != nil {
@@ -33,11 +33,7 @@ func (s *Service) ListVolumes(ctx context.Context, req *csispec.ListVolumesReque
 	if !is[backend.Lister](b.Backend) {
 		return nil, unimplemented("the storage can't list its volumes")
 	}
-	most := maxPage
-	if asked := int(req.GetMaxEntries()); asked > 0 {
-		most = min(asked, maxPage)
-	}
-	ids, more, err := b.page(ctx, after, most)
+	ids, more, err := b.page(ctx, after, pageOf(req.GetMaxEntries(), maxPage), isVolume)
 	if err != nil {
 		return nil, err
 	}
@@ -51,15 +47,34 @@ func (s *Service) ListVolumes(ctx context.Context, req *csispec.ListVolumesReque
 	return response, nil
 }
 
-// page returns at most so many ids of volumes after one, and whether there are more.
-func (s storage) page(ctx context.Context, after string, most int) (ids []string, more bool, err error) {
+// checkPage returns an error where a list has no such page. A token is an id.
+func checkPage(token string, isID func(string) bool, most int32) error {
+	switch {
+	case token != "" && !isID(token):
+		return status.Errorf(codes.Aborted, "starting_token %.200q is none of this list's: start again", token)
+	case most < 0:
+		return status.Error(codes.InvalidArgument, "max_entries is negative")
+	}
+	return nil
+}
+
+// pageOf is how much an answer may have, of which a call asks for no more than asked, unless that is 0.
+func pageOf(asked int32, most int) int {
+	if asked > 0 {
+		return min(int(asked), most)
+	}
+	return most
+}
+
+// page returns at most so many ids after one, of what is listed, and whether there are more.
+func (s storage) page(ctx context.Context, after string, most int, isListed func(backend.Held) bool) (ids []string, more bool, err error) {
 	for from := after; ; {
 		held, next, err := backend.ListAfter(ctx, s.Backend, from)
 		if err != nil {
 			return nil, false, err
 		}
 		for _, one := range held {
-			if isVolume(one) && one.ID > after {
+			if isListed(one) && one.ID > after {
 				ids = append(ids, one.ID)
 			}
 		}

@@ -3,8 +3,8 @@
 // its conformance tests. No pod needs it, as the manager serves claims itself.
 //
 // It remembers no volume and no snapshot. The id of a volume or snapshot follows from the name in the call, and the
-// owner record at the storage is compared with each repeat. Such an id is no claim's: calls reach only
-// what other calls made, and never a volume or snapshot of the manager.
+// owner record at the storage is compared with each repeat. Such an id is no claim's: calls change and delete only
+// what other calls made, and never a volume or snapshot of the manager. Of a claim's volume they make snapshots.
 package csicontroller
 
 import (
@@ -35,6 +35,8 @@ type Options struct {
 	VolumesOf func(ctx context.Context, driver, handle string) ([]corev1.PersistentVolume, error)
 	// Backends are the kinds of storage.
 	Backends *backend.Registry
+	// CSISnapshotter are drivers whose VolumeSnapshotContents the manager leaves to csi-snapshotter.
+	CSISnapshotter []string
 	// Version is this program's.
 	Version string
 }
@@ -100,18 +102,23 @@ func (s storage) existing(ctx context.Context, id string) (backend.Held, error) 
 	if !named.IsVolume(id) {
 		return backend.Held{}, notOurs(id)
 	}
+	return s.find(ctx, func(held backend.Held) bool { return held.ID == id && isVolume(held) })
+}
+
+// find returns the record that is sought, or an error of kind NotFound.
+func (s storage) find(ctx context.Context, isSought func(backend.Held) bool) (backend.Held, error) {
 	for after := ""; ; {
 		page, next, err := backend.ListAfter(ctx, s.Backend, after)
 		if err != nil {
 			return backend.Held{}, err
 		}
 		for _, held := range page {
-			if held.ID == id && isVolume(held) {
+			if isSought(held) {
 				return held, nil
 			}
 		}
 		if next == "" {
-			return backend.Held{}, backend.NotFound.Errorf("there is no volume %s", id)
+			return backend.Held{}, backend.NotFound.Errorf("the storage has none that a call of this socket made under this name")
 		}
 		after = next
 	}
@@ -122,6 +129,9 @@ func (s storage) existing(ctx context.Context, id string) (backend.Held, error) 
 func isVolume(held backend.Held) bool {
 	return named.IsVolume(held.ID) && held.Snapshot == "" && held.Node == ""
 }
+
+// isSnapshot reports the same of a snapshot.
+func isSnapshot(held backend.Held) bool { return named.IsSnapshot(held.ID) && held.Snapshot != "" }
 
 // notOurs is the error of an id that no call returned. The id is quoted, as the caller chose it.
 func notOurs(id string) error {

@@ -234,29 +234,6 @@ func TestACopyHasASource(t *testing.T) {
 	mustBe(t, err, codes.NotFound)
 }
 
-func TestASnapshotIsMadeOnceRestoredAndDeleted(t *testing.T) {
-	w := serve(t)
-	source := w.made(t, asking("a", mebibyte))
-	kept := w.snapshot(t, "s", source)
-	if again := w.snapshot(t, "s", source); again != kept || !named.IsSnapshot(kept) {
-		t.Errorf("it made %s and %s", kept, again)
-	}
-	_, err := w.CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s", SourceVolumeId: w.made(t, asking("b", mebibyte))})
-	mustBe(t, err, codes.AlreadyExists)
-	restored := w.made(t, copying("restored", "", kept))
-	if of := w.storage.Source(restored); of == nil || of.Snapshot != kept {
-		t.Errorf("it is restored from %+v", of)
-	}
-
-	for range 2 {
-		_, err = w.DeleteSnapshot(t.Context(), &csispec.DeleteSnapshotRequest{SnapshotId: kept})
-		mustBe(t, err, codes.OK)
-	}
-	w.made(t, copying("restored", "", kept)) // a repeat, after the snapshot is gone
-	_, err = w.CreateVolume(t.Context(), copying("late", "", kept))
-	mustBe(t, err, codes.NotFound)
-}
-
 func TestNothingIsMadeInAStorageBackendThatIsBeingDeleted(t *testing.T) {
 	w := serve(t)
 	object := disks()

@@ -34,6 +34,8 @@ type world struct {
 	csispec.IdentityClient
 	storage *fake.Backend
 	cluster client.Client
+	// cached is what a stale cache has, if anything.
+	cached []corev1.PersistentVolume
 }
 
 func serve(t *testing.T) *world {
@@ -42,7 +44,7 @@ func serve(t *testing.T) *world {
 }
 
 // serveAs serves the storage behind another backend.
-func serveAs(t *testing.T, as func(*fake.Backend) backend.Backend) *world {
+func serveAs(t *testing.T, as func(*fake.Backend) backend.Backend, snapshotterOf ...string) *world {
 	t.Helper()
 	scheme, err := program.Scheme()
 	if err != nil {
@@ -51,7 +53,7 @@ func serveAs(t *testing.T, as func(*fake.Backend) backend.Backend) *world {
 	w := &world{storage: fake.New()}
 	w.cluster = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(disks(), machine("node-1"), machine("node-2")).Build()
 	service := csicontroller.New(csicontroller.Options{
-		Name: "disks", Cluster: "cluster", Live: w.cluster, VolumesOf: w.volumesOf, Version: "test",
+		Name: "disks", Cluster: "cluster", Live: w.cluster, VolumesOf: w.volumesOf, CSISnapshotter: snapshotterOf, Version: "test",
 		Backends: backend.NewRegistry(kind{as(w.storage)}),
 	})
 	socket := filepath.Join(folder(t), "csi.sock")
@@ -124,6 +126,9 @@ func start(t *testing.T, service *csicontroller.Service, socket string) {
 
 // volumesOf lists the PersistentVolumes with a handle.
 func (w *world) volumesOf(ctx context.Context, driver, handle string) ([]corev1.PersistentVolume, error) {
+	if w.cached != nil {
+		return w.cached, nil
+	}
 	all := &corev1.PersistentVolumeList{}
 	err := w.cluster.List(ctx, all)
 	return slices.DeleteFunc(all.Items, func(pv corev1.PersistentVolume) bool {

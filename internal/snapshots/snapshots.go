@@ -8,6 +8,9 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend/named"
 )
 
 // Annotations that snapshot-controller and csi-snapshotter write and read.
@@ -59,6 +62,16 @@ func BoundContent(snapshot *snapshotv1.VolumeSnapshot) string {
 		return ""
 	}
 	return ptr.Deref(snapshot.Status.BoundVolumeSnapshotContentName, "")
+}
+
+// IsBegun reports whether Stowage recorded a StorageBackend on a content of its own driver's, as it does before each effect. Then it
+// goes on, though csi-snapshotter serves the driver by now. It doesn't with a snapshot that a CSI socket made for csi-snapshotter.
+func IsBegun(content *snapshotv1.VolumeSnapshotContent) bool {
+	handle := ptr.Deref(content.Spec.Source.SnapshotHandle, "")
+	if handle == "" && content.Status != nil {
+		handle = ptr.Deref(content.Status.SnapshotHandle, "")
+	}
+	return content.Labels[stowagev1alpha1.BackendLabel] != "" && !named.IsSnapshot(handle)
 }
 
 // IsReady reports whether claims can be restored from a VolumeSnapshot.

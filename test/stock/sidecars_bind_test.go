@@ -20,7 +20,7 @@ var _ = Describe("Snapshots of a CSI driver with its own csi-snapshotter", Label
 	It("go from the real snapshot-controller to Stowage, which binds them alike", func(ctx SpecContext) {
 		driver := startDriver(ctx)
 		driver.startSidecars(ctx)
-		driver.startSnapshotter(ctx)
+		startSnapshotter(ctx, driver.socket("sidecars"))
 		controller := startSnapshotController(ctx, movable)
 		nameSecret(ctx)
 		source := driver.use(ctx, "source")
@@ -60,14 +60,14 @@ var _ = Describe("Snapshots of a CSI driver with its own csi-snapshotter", Label
 	})
 })
 
-// startSnapshotter starts the driver's csi-snapshotter, for one spec.
-func (d *movableDriver) startSnapshotter(ctx context.Context) {
+// startSnapshotter starts the csi-snapshotter of a driver, which has a socket, for one spec.
+func startSnapshotter(ctx context.Context, socket string) {
 	GinkgoHelper()
 	address := freeAddress()
 	program := cluster.NewProgram(cluster.ProgramOptions{
 		Name: "csi-snapshotter", LogFile: plane.Log("csi-snapshotter"), Path: binary("csi-snapshotter"), Ready: "http://" + address + "/metrics",
 		Arguments: []string{
-			"--csi-address=" + d.socket("sidecars"), "--kubeconfig=" + filepath.Join(world.dir, "kubeconfigs", "admin"),
+			"--csi-address=" + socket, "--kubeconfig=" + filepath.Join(world.dir, "kubeconfigs", "admin"),
 			"--http-endpoint=" + address, "--retry-interval-start=200ms", "--v=5",
 		},
 	})

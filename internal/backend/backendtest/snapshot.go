@@ -53,7 +53,7 @@ func SnapshotContract(t *testing.T, open func(t *testing.T) (opened backend.Back
 func testSnapshot(t *testing.T, s snapshots) {
 	made := s.mustSnapshot(t, "a")
 	found, err := s.find(made.Handle)
-	if err != nil || found.Handle != made.Handle || !found.Ready || made.RestoreSize.Cmp(s.capacity) > 0 {
+	if err != nil || found.Handle != made.Handle || found.Volume != s.volume || !found.Ready || made.RestoreSize.Cmp(s.capacity) > 0 {
 		t.Errorf("made is %+v, and found %+v, %v", made, found, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
@@ -27,7 +28,10 @@ func (b *Backend) List(context.Context) ([]backend.Held, error) {
 	}
 	held = append(held, b.unrecorded...)
 	for _, handle := range slices.Sorted(maps.Keys(b.snapshots)) {
-		held = append(held, backend.Held{ID: handle, Snapshot: b.snapshots[handle].Owner, Retained: b.retained[handle]})
+		made := b.snapshots[handle]
+		held = append(held, backend.Held{
+			ID: handle, Claim: stowagev1alpha1.ClaimReference{Namespace: made.Namespace}, Snapshot: made.Owner, Retained: b.retained[handle],
+		})
 	}
 	return held, nil
 }

@@ -54,7 +54,9 @@ func (d *CSI) foundGroup(handle string) *backend.GroupSnapshot {
 	request := d.groups[handle]
 	group := &backend.GroupSnapshot{Handle: handle, Created: time.Unix(1, 0), Ready: !d.of.uploading}
 	for _, volume := range request.Volumes {
-		group.Members = append(group.Members, backend.MemberSnapshot{Snapshot: *d.of.found(memberOf(request, volume)), Volume: volume})
+		member := d.of.found(memberOf(request, volume))
+		member.Volume = volume
+		group.Members = append(group.Members, *member)
 	}
 	return group
 }

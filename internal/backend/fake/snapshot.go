@@ -70,7 +70,8 @@ func (b *Backend) FindSnapshot(ctx context.Context, handle string) (*backend.Sna
 }
 
 func (b *Backend) found(handle string) *backend.Snapshot {
-	return &backend.Snapshot{Handle: handle, Created: time.Unix(1, 0), RestoreSize: b.snapshots[handle].size, Ready: !b.uploading}
+	made := b.snapshots[handle]
+	return &backend.Snapshot{Handle: handle, Volume: made.Volume, Created: time.Unix(1, 0), RestoreSize: made.size, Ready: !b.uploading}
 }
 
 // SetUploading makes snapshots not ready from now on, or ready.
@@ -116,6 +117,7 @@ func (d *CSI) CreateSnapshot(ctx context.Context, request backend.SnapshotReques
 	if err != nil {
 		return nil, err
 	}
+	made.Volume = handlePrefix + made.Volume
 	return made, d.halfDone()
 }
 
@@ -135,5 +137,9 @@ func (d *CSI) DeleteSnapshot(ctx context.Context, handle string) error {
 
 // FindSnapshot returns a snapshot.
 func (d *CSI) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
-	return d.of.FindSnapshot(ctx, handle)
+	found, err := d.of.FindSnapshot(ctx, handle)
+	if err == nil {
+		found.Volume = handlePrefix + found.Volume
+	}
+	return found, err
 }

@@ -195,8 +195,9 @@ func (b *gceBackend) FindSnapshot(ctx context.Context, handle string) (*backend.
 		}
 		described, err := describedSnapshot(found, handle)
 		if err == nil {
-			_, foreign := b.owner.CheckSnapshot(found, handle)
-			described.Made = foreign == nil
+			if read, foreign := b.owner.CheckSnapshot(found, handle); foreign == nil {
+				described.Made, described.Volume = true, read.Volume
+			}
 		}
 		return described, err
 	})

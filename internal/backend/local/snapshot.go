@@ -154,7 +154,7 @@ func (b *localBackend) FindSnapshot(ctx context.Context, handle string) (*backen
 // described is what a NodeVolume says of a snapshot. Its data is of a time shortly before its agent
 // reported it.
 func described(snapshot *stowagev1alpha1.NodeVolume) *backend.Snapshot {
-	found := &backend.Snapshot{Handle: snapshot.Name, RestoreSize: ptr.Deref(snapshot.Status.Capacity, snapshot.Spec.Capacity)}
+	found := &backend.Snapshot{Handle: snapshot.Name, Volume: snapshot.Spec.Source, RestoreSize: ptr.Deref(snapshot.Status.Capacity, snapshot.Spec.Capacity)}
 	if made := meta.FindStatusCondition(snapshot.Status.Conditions, stowagev1alpha1.ProvisionedCondition); isMade(snapshot) {
 		found.Created, found.Ready = made.LastTransitionTime.Time, !isLost(snapshot)
 	}

@@ -25,7 +25,7 @@ func Snapshot(driver, method string, made *csispec.Snapshot) (*backend.Snapshot,
 		created = made.GetCreationTime().AsTime()
 	}
 	return &backend.Snapshot{
-		Handle: handle, Created: created, Ready: made.GetReadyToUse(),
+		Handle: handle, Volume: made.GetSourceVolumeId(), Created: created, Ready: made.GetReadyToUse(),
 		RestoreSize: *resource.NewQuantity(max(0, made.GetSizeBytes()), resource.BinarySI),
 	}, nil
 }
@@ -57,7 +57,7 @@ func Group(driver, method string, made *csispec.VolumeGroupSnapshot) (*backend.G
 		if err != nil {
 			return nil, err
 		}
-		group.Members = append(group.Members, backend.MemberSnapshot{Snapshot: *one, Volume: of.GetSourceVolumeId()})
+		group.Members = append(group.Members, *one)
 	}
 	return group, nil
 }

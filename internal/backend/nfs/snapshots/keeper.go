@@ -153,7 +153,7 @@ func (k Keeper) Retain(ctx context.Context, root tree.Dir, handle string) error 
 
 // described is what there is of a snapshot.
 func described(ctx context.Context, root tree.Dir, found *record) (*backend.Snapshot, error) {
-	made := &backend.Snapshot{Handle: found.ID}
+	made := &backend.Snapshot{Handle: found.ID, Volume: found.Volume}
 	there, err := tree.Exists(ctx, root, dataPath(found.ID))
 	if there && found.Made != nil {
 		made.Created, made.Ready = *found.Made, true
