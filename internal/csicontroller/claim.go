@@ -19,7 +19,7 @@ import (
 )
 
 // claimNamespace returns the namespace of the claim that has a volume, as a live read says. It is an error of kind NotFound where no
-// claim has a volume of this StorageBackend with the handle. The backend compares the namespace with the volume's own record.
+// claim has a volume of this StorageBackend with the handle. Backends that record the namespace of snapshots compare it with the volume's.
 func (s *Service) claimNamespace(ctx context.Context, b storage, handle, name string) (string, error) {
 	driver := backend.DriverOf(b.object)
 	volumes, err := s.VolumesOf(ctx, driver, handle)

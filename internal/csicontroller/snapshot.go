@@ -141,13 +141,10 @@ func (s *Service) ListSnapshots(ctx context.Context, req *csispec.ListSnapshotsR
 // cut finds a snapshot of this StorageBackend; nil for none. One that has no content yet isn't listed, as the interface
 // asks for.
 func cut(ctx context.Context, snapshotter backend.Snapshotter, id string) (*backend.Snapshot, error) {
-	if !managersForm.MatchString(id) {
-		return nil, nil //nolint:nilnil // no snapshot has such an id
-	}
 	found, err := snapshotter.FindSnapshot(ctx, id)
 	switch {
 	case errors.Is(err, backend.NotFound) || errors.Is(err, backend.Conflict) || errors.Is(err, backend.Invalid):
-		return nil, nil //nolint:nilnil // it is gone, or another owner's
+		return nil, nil //nolint:nilnil // it is gone, another owner's, or the id is none
 	case err != nil:
 		return nil, err
 	case found.Created.IsZero() || found.Volume == "":

@@ -1,9 +1,11 @@
 package csicontroller_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -253,5 +255,34 @@ func TestASnapshotThatIsUploadedIsListedAsNotReady(t *testing.T) {
 	w.storage.SetUploading(false)
 	if !ready() {
 		t.Error("it isn't listed as ready")
+	}
+}
+
+// saying changes what a backend says of snapshots.
+type saying struct {
+	*fake.Backend
+	change func(*backend.Snapshot)
+}
+
+func (s saying) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
+	found, err := s.Backend.FindSnapshot(ctx, handle)
+	if err == nil {
+		s.change(found)
+	}
+	return found, err
+}
+
+func TestASnapshotThatIsBeingMadeOrIsOfAnotherOwnerIsNotListed(t *testing.T) {
+	for what, change := range map[string]func(*backend.Snapshot){
+		"being made":       func(found *backend.Snapshot) { found.Created = time.Time{} },
+		"of another owner": func(found *backend.Snapshot) { found.Volume = "" },
+	} {
+		w := serveAs(t, func(storage *fake.Backend) backend.Backend { return saying{storage, change} })
+		kept := w.snapshot(t, "s", w.made(t, asking("a", mebibyte)))
+		for _, req := range []*csispec.ListSnapshotsRequest{{}, {SnapshotId: kept}} {
+			if found := w.listed(t, req); len(found) > 0 {
+				t.Errorf("one that is %s is listed: %q", what, found)
+			}
+		}
 	}
 }

@@ -3,9 +3,12 @@ package stock_test
 import (
 	"path/filepath"
 
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -55,6 +58,25 @@ var _ = Describe("A local volume with the real csi-snapshotter on a CSI socket o
 			g.Expect(ptr.Deref(byHand.Status.ReadyToUse, false)).To(BeTrue(), "%+v", byHand.Status.Error)
 		}).WithContext(ctx).Should(Succeed())
 		Expect(*byHand.Status.CreationTime).To(Equal(*content.Status.CreationTime))
+
+		By("restoring it by a call of the socket")
+		connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		Expect(err).NotTo(HaveOccurred())
+		defer connection.Close()
+		calls := csispec.NewControllerClient(connection)
+		copied, err := calls.CreateVolume(ctx, &csispec.CreateVolumeRequest{
+			Name: "copied", Parameters: map[string]string{stowagev1alpha1.BackendParameter: disks}, CapacityRange: &csispec.CapacityRange{RequiredBytes: 16 << 20},
+			VolumeCapabilities: []*csispec.VolumeCapability{{
+				AccessType: &csispec.VolumeCapability_Mount{Mount: &csispec.VolumeCapability_MountVolume{}},
+				AccessMode: &csispec.VolumeCapability_AccessMode{Mode: csispec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			}},
+			VolumeContentSource: &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Snapshot{
+				Snapshot: &csispec.VolumeContentSource_SnapshotSource{SnapshotId: handle},
+			}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = calls.DeleteVolume(ctx, &csispec.DeleteVolumeRequest{VolumeId: copied.GetVolume().GetVolumeId()})
+		Expect(err).NotTo(HaveOccurred())
 
 		By("deleting the snapshot, which leaves both volumes")
 		remove(ctx, byHand)
