@@ -93,7 +93,7 @@ func (k *kept) moved() {
 	local := []string{directories, images}
 	scenario.Step("the share's pod goes, all others write once more, and pods of local volumes go", func() error {
 		gone := k.remove(k.podOf(shared), k.claim(shared, "1Gi", fixture.ClaimNamed(shared)))
-		k.classes = append(local, machineDisks)
+		k.classes = []string{directories, images, machineDisks}
 		return errors.Join(gone, k.write("third"), k.remove(k.podOf(directories), k.podOf(images)))
 	})
 	scenario.Step("Velero moves a snapshot of each, which goes", func() error {
