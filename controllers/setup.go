@@ -11,8 +11,9 @@
 //	nodevolume              NodeDisks and their free space, NodeVolumes without a node
 //	ephemeral               make the claims of generic ephemeral volumes
 //	volumesnapshot          make and bind contents of VolumeSnapshots, where no snapshot-controller does
+//	volumegroupsnapshot     the same for VolumeGroupSnapshots, and their members
 //	volumesnapshotcontent   make and delete snapshots, once their CRDs are there
-//	volumegroupsnapshotcontent   the same for snapshots of several volumes
+//	volumegroupsnapshotcontent   make and delete snapshots of several volumes
 //	volumeattributesclass   protect VolumeAttributesClasses in use
 //
 // Reconcilers read, call and write. Decisions are in internal/binder and internal/attach;
@@ -23,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
@@ -47,6 +49,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
+	"github.com/stowage-dev/stowage/controllers/volumegroupsnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumegroupsnapshotcontent"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
@@ -56,6 +59,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/internal/statemetrics"
 	"github.com/stowage-dev/stowage/internal/waiting"
 )
@@ -64,7 +68,7 @@ import (
 type Options struct {
 	// Scope decides which claims and volumes are reconciled.
 	Scope reconciler.Scope
-	// BindSnapshots is whether VolumeSnapshots are bound, too, instead of by the stock snapshot-controller. It needs
+	// BindSnapshots is whether VolumeSnapshots and their groups are bound, too, instead of by the stock snapshot-controller. It needs
 	// ClusterScope.
 	BindSnapshots bool
 	// CSISnapshotter are drivers of Stowage's own whose VolumeSnapshotContents are left to csi-snapshotter.
@@ -113,14 +117,22 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return fmt.Errorf("indexing capacities by disk: %w", err)
 		}
 	}
-	claims := persistentvolumeclaim.New(deps)
+	claims, kept := persistentvolumeclaim.New(deps), snapshotbinding.New(deps.Client, deps.Live)
+	// Either starter may be the first. The index has to be there before the informer.
+	indexed := sync.OnceValue(func() error { return index.AddSnapshots(ctx, mgr.GetFieldIndexer()) })
 	snapshots := starter.New(deps.Live, snapshotAPI(), func() error {
 		var bound error
 		if options.BindSnapshots {
-			// The index has to be there before the informer.
-			bound = errors.Join(index.AddSnapshots(ctx, mgr.GetFieldIndexer()), volumesnapshot.New(deps).SetupWithManager(mgr))
+			bound = errors.Join(indexed(), volumesnapshot.New(deps, kept).SetupWithManager(mgr))
 		}
 		return errors.Join(bound, claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
+	})
+	groups := starter.New(deps.Live, groupSnapshotAPI(options.BindSnapshots), func() error {
+		var bound error
+		if options.BindSnapshots {
+			bound = errors.Join(indexed(), volumegroupsnapshot.New(deps, kept).SetupWithManager(mgr))
+		}
+		return errors.Join(bound, volumegroupsnapshotcontent.New(deps).SetupWithManager(mgr))
 	})
 	reconcilers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		claims,
@@ -134,7 +146,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		comparison.New(deps),
 		storageclass.New(deps),
 		snapshots,
-		starter.New(deps.Live, groupSnapshotAPI(), func() error { return volumegroupsnapshotcontent.New(deps).SetupWithManager(mgr) }),
+		groups,
 	}
 	if options.Namespace != "" {
 		reconcilers = append(reconcilers, csicapacity.New(deps), csicapacity.NewRefresher(deps))
@@ -158,12 +170,16 @@ func snapshotAPI() starter.API {
 	}
 }
 
-// groupSnapshotAPI is what a manager needs to serve snapshots of several volumes.
-func groupSnapshotAPI() starter.API {
-	return starter.API{
+// groupSnapshotAPI is what a manager needs to serve snapshots of several volumes, and to bind them.
+func groupSnapshotAPI(binds bool) starter.API {
+	api := starter.API{
 		Of: "group snapshots", Version: "groupsnapshot.storage.k8s.io/v1",
 		Lists: []client.ObjectList{&groupsnapshotv1.VolumeGroupSnapshotContentList{}},
 	}
+	if binds {
+		api.Lists = append(api.Lists, &groupsnapshotv1.VolumeGroupSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{})
+	}
+	return api
 }
 
 // dependenciesOf returns what a manager's reconcilers are made of.

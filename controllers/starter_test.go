@@ -39,7 +39,7 @@ var _ = Describe("The reconciler of VolumeGroupSnapshotContents", func() {
 		mgr := newManager(reconciler.ClassesScope)
 		deps := w.dependencies(w.views.groups)
 		deps.Client, deps.Live = mgr.GetClient(), mgr.GetAPIReader()
-		starts := starter.New(deps.Live, groupSnapshotAPI(), func() error { return volumegroupsnapshotcontent.New(deps).SetupWithManager(mgr) })
+		starts := starter.New(deps.Live, groupSnapshotAPI(false), func() error { return volumegroupsnapshotcontent.New(deps).SetupWithManager(mgr) })
 		Expect(starts.SetupWithManager(mgr)).To(Succeed())
 		runManager(mgr)
 		w.create(csiBackend())

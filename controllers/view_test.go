@@ -13,7 +13,7 @@ type liveView struct{ client.Reader }
 
 // views are those of a world's reconcilers.
 type views struct {
-	claims, volumes, pods, classes, backends, audits, disks, locals, adopts, attachments, comparisons, storageClasses, capacities, refreshes, nodes, snapshots, groups, binds *view
+	claims, volumes, pods, classes, backends, audits, disks, locals, adopts, attachments, comparisons, storageClasses, capacities, refreshes, nodes, snapshots, groups, binds, groupBinds *view
 }
 
 func newView(w *world) *view { return &view{w, liveView{w.reads}} }
@@ -22,7 +22,7 @@ func newViews(w *world) views {
 	return views{
 		claims: newView(w), volumes: newView(w), pods: newView(w), classes: newView(w), backends: newView(w), audits: newView(w),
 		disks: newView(w), locals: newView(w), adopts: newView(w), attachments: newView(w), comparisons: newView(w), storageClasses: newView(w),
-		capacities: newView(w), refreshes: newView(w), snapshots: newView(w), groups: newView(w), binds: newView(w),
+		capacities: newView(w), refreshes: newView(w), snapshots: newView(w), groups: newView(w), binds: newView(w), groupBinds: newView(w),
 		nodes: newNodesView(w, nodeIndexes{w}),
 	}
 }

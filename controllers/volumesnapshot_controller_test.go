@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -399,7 +400,7 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 		Expect(w.read(claim).Finalizers).NotTo(ContainElement(snapshots.ClaimProtection))
 	})
 
-	It("of a group is left alone", func() {
+	It("of a group is left alone until its group binds it", func() {
 		w, _, snapshot := toBeBound(func(snapshot *snapshotv1.VolumeSnapshot) {
 			snapshot.OwnerReferences = []metav1.OwnerReference{{APIVersion: "groupsnapshot.storage.k8s.io/v1", Kind: "VolumeGroupSnapshot", Name: "group", UID: "u"}}
 		})
@@ -458,7 +459,7 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 		deps.Client, deps.Live = mgr.GetClient(), mgr.GetAPIReader()
 		Expect(index.Add(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
 		Expect(index.AddSnapshots(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
-		Expect(volumesnapshot.New(deps).SetupWithManager(mgr)).To(Succeed())
+		Expect(volumesnapshot.New(deps, snapshotbinding.New(deps.Client, deps.Live)).SetupWithManager(mgr)).To(Succeed())
 		Expect(volumesnapshotcontent.New(deps).SetupWithManager(mgr)).To(Succeed())
 
 		runManager(mgr)

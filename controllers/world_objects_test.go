@@ -61,7 +61,7 @@ func (w *world) empty() {
 		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeVolumeList{}, &stowagev1alpha1.NodeRecyclingList{},
 		&stowagev1alpha1.NodeDiskList{}, &storagev1.CSIStorageCapacityList{},
 		&storagev1.StorageClassList{}, &storagev1.VolumeAttributesClassList{},
-		&groupsnapshotv1.VolumeGroupSnapshotContentList{}, &groupsnapshotv1.VolumeGroupSnapshotClassList{},
+		&groupsnapshotv1.VolumeGroupSnapshotList{}, &groupsnapshotv1.VolumeGroupSnapshotContentList{}, &groupsnapshotv1.VolumeGroupSnapshotClassList{},
 		&snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotClassList{}, &gatewayv1beta1.ReferenceGrantList{},
 	} {
 		for _, object := range w.all(list) {

@@ -25,6 +25,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
+	"github.com/stowage-dev/stowage/controllers/volumegroupsnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumegroupsnapshotcontent"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshot"
 	"github.com/stowage-dev/stowage/controllers/volumesnapshotcontent"
@@ -34,6 +35,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
@@ -97,8 +99,10 @@ type world struct {
 	// groups runs only in specs that are about it, too.
 	groups *volumegroupsnapshotcontent.Reconciler
 	// binds runs only in specs that are about it, too.
-	binds  *volumesnapshot.Reconciler
-	adopts *nodevolume.Adopter
+	binds *volumesnapshot.Reconciler
+	// groupBinds runs with binds.
+	groupBinds *volumegroupsnapshot.Reconciler
+	adopts     *nodevolume.Adopter
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -134,7 +138,9 @@ func (w *world) restart() {
 	w.backends = storagebackend.New(w.dependencies(w.views.backends), func() (string, bool) { return w.unserved, true })
 	w.snapshots = volumesnapshotcontent.New(w.dependencies(w.views.snapshots))
 	w.groups = volumegroupsnapshotcontent.New(w.dependencies(w.views.groups))
-	w.binds = volumesnapshot.New(w.dependencies(w.views.binds))
+	kept := snapshotbinding.New(w.views.binds, &w.views.binds.live)
+	w.binds = volumesnapshot.New(w.dependencies(w.views.binds), kept)
+	w.groupBinds = volumegroupsnapshot.New(w.dependencies(w.views.groupBinds), kept)
 	w.disks = nodevolume.NewDiskReconciler(w.dependencies(w.views.disks))
 	w.capacities = csicapacity.New(w.dependencies(w.views.capacities))
 	w.refreshes = csicapacity.NewRefresher(w.dependencies(w.views.refreshes))

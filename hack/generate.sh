@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bin/controller-gen object paths=./api/...
 bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
-cluster='./controllers/ephemeral;./controllers/node/...;./controllers/persistentvolume/recycle;./controllers/volumeattributesclass;./controllers/volumesnapshot'
+cluster='./controllers/ephemeral;./controllers/node/...;./controllers/persistentvolume/recycle;./controllers/volumeattributesclass;./controllers/volumesnapshot;./controllers/volumegroupsnapshot'
 bin/controller-gen rbac:roleName=stowage-manager "paths=./cmd/manager;$(go list ./controllers/... | grep -vxFf <(go list ${cluster//;/ }) | paste -sd ';')" output:rbac:dir=config/rbac
 bin/controller-gen rbac:roleName=stowage-manager-cluster "paths=$cluster" output:rbac:dir=config/rbac/cluster-scope
 agent_role=$(mktemp -d)

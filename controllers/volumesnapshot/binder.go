@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	"k8s.io/utils/ptr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -20,7 +22,7 @@ import (
 type binder struct {
 	client  client.Client
 	live    client.Reader
-	claims  *claims
+	claims  *snapshotbinding.Claims
 	classes classes
 	report  *reporter
 }
@@ -42,7 +44,16 @@ func (b *binder) bind(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) 
 	if err := b.report.copy(ctx, snapshot, content); err != nil {
 		return err
 	}
-	return b.claims.release(ctx, snapshot)
+	return release(ctx, b.claims, snapshot)
+}
+
+// release lets the claim go of a VolumeSnapshot that is ready, or is deleted.
+func release(ctx context.Context, claims *snapshotbinding.Claims, snapshot *snapshotv1.VolumeSnapshot) error {
+	name := snapshots.SourceClaim(snapshot)
+	if name == "" || !snapshots.IsReady(snapshot) && snapshot.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return claims.Release(ctx, snapshot.UID, snapshot.Namespace, name)
 }
 
 // contentOf reads the content of a VolumeSnapshot; nil if it is to be made. The content of one that was bound is never
@@ -54,10 +65,10 @@ func (b *binder) contentOf(ctx context.Context, snapshot *snapshotv1.VolumeSnaps
 		return nil, err
 	case content != nil:
 		return content, check(snapshot, content)
-	case snapshots.SourceClaim(snapshot) == "":
-		return nil, newProblem(event.SnapshotContentMissing, "VolumeSnapshotContent %s is missing: create it", contentName(snapshot))
+	case snapshot.Spec.Source.VolumeSnapshotContentName != nil:
+		return nil, snapshots.NewProblem(event.SnapshotContentMissing, "VolumeSnapshotContent %s is missing: create it", contentName(snapshot))
 	case snapshots.BoundContent(snapshot) != "":
-		return nil, newProblem(event.SnapshotContentMissing,
+		return nil, snapshots.NewProblem(event.SnapshotContentMissing,
 			"VolumeSnapshotContent %s is missing, and is not made again, with the data of another time: create another VolumeSnapshot", contentName(snapshot))
 	}
 	return nil, nil
@@ -66,7 +77,7 @@ func (b *binder) contentOf(ctx context.Context, snapshot *snapshotv1.VolumeSnaps
 // make makes the content of a VolumeSnapshot. The claim is protected first, as the live read shows it: so it is still bound to the
 // volume. The content has its finalizer from the start.
 func (b *binder) make(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (*snapshotv1.VolumeSnapshotContent, error) {
-	claim, pv, err := b.claims.source(ctx, snapshot)
+	claim, pv, err := b.source(ctx, snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +92,7 @@ func (b *binder) make(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) 
 	if err := b.ensureProtected(ctx, snapshot, class.DeletionPolicy); err != nil {
 		return nil, err
 	}
-	if err := b.claims.protect(ctx, claim); err != nil {
+	if err := b.claims.Protect(ctx, claim); err != nil {
 		return nil, err
 	}
 	if err := b.client.Create(ctx, content); err != nil {
@@ -91,33 +102,32 @@ func (b *binder) make(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) 
 	return content, nil
 }
 
+// source reads the claim that a VolumeSnapshot is made of, and its volume.
+func (b *binder) source(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
+	claim, name := &corev1.PersistentVolumeClaim{}, snapshots.SourceClaim(snapshot)
+	err := b.live.Get(ctx, client.ObjectKey{Namespace: snapshot.Namespace, Name: name}, claim)
+	switch {
+	case name == "" || apierrors.IsNotFound(err):
+		return nil, nil, snapshots.NewProblem(event.SnapshotContentCreationFailed, "claim %s does not exist: create it", name)
+	case err != nil:
+		return nil, nil, fmt.Errorf("reading claim %s/%s: %w", snapshot.Namespace, name, err)
+	}
+	pv, err := b.claims.Volume(ctx, claim, event.SnapshotContentCreationFailed)
+	return claim, pv, err
+}
+
 // tie ties a content to its VolumeSnapshot by the UID, and protects both.
 func (b *binder) tie(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) error {
 	if err := b.ensureProtected(ctx, snapshot, content.Spec.DeletionPolicy); err != nil {
 		return err
 	}
-	before := content.DeepCopy()
-	content.Spec.VolumeSnapshotRef.UID = snapshot.UID
-	if content.Spec.VolumeSnapshotClassName == nil {
-		content.Spec.VolumeSnapshotClassName = snapshot.Spec.VolumeSnapshotClassName
-	}
-	changed := before.Spec.VolumeSnapshotRef.UID == "" || !ptr.Equal(before.Spec.VolumeSnapshotClassName, content.Spec.VolumeSnapshotClassName)
-	switch {
-	case content.DeletionTimestamp.IsZero():
-		changed = controllerutil.AddFinalizer(content, snapshots.ContentProtection) || changed
-	case changed:
-		return newProblem(event.SnapshotBindFailed, "VolumeSnapshotContent %s is being deleted: create the VolumeSnapshot with another", content.Name)
-	}
-	if !changed {
-		return nil
-	}
-	return wrap.Error(b.client.Patch(ctx, content, patch.Fenced(before)), "binding VolumeSnapshotContent %s", content.Name)
+	return bindable(content).Tie(ctx, b.client, snapshot, snapshot.Spec.VolumeSnapshotClassName, event.SnapshotBindFailed)
 }
 
 // ensureProtected keeps a VolumeSnapshot from going before what is restored from it, and before its content.
 func (b *binder) ensureProtected(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, policy snapshotv1.DeletionPolicy) error {
 	before := snapshot.DeepCopy()
-	for _, finalizer := range finalizers(policy) {
+	for _, finalizer := range finalizers(snapshot, policy) {
 		controllerutil.AddFinalizer(snapshot, finalizer)
 	}
 	if slices.Equal(before.Finalizers, snapshot.Finalizers) {

@@ -32,11 +32,11 @@ func (c classes) of(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, pv
 	err := c.live.Get(ctx, client.ObjectKey{Name: name}, class)
 	switch {
 	case name == "" || apierrors.IsNotFound(err):
-		return nil, newProblem(event.GetSnapshotClassFailed, "VolumeSnapshotClass %q does not exist: create it", name)
+		return nil, snapshots.NewProblem(event.GetSnapshotClassFailed, "VolumeSnapshotClass %q does not exist: create it", name)
 	case err != nil:
 		return nil, fmt.Errorf("reading VolumeSnapshotClass %s: %w", name, err)
 	case class.Driver != pv.Spec.CSI.Driver:
-		return nil, newProblem(event.SnapshotContentCreationFailed, "VolumeSnapshotClass %s is of driver %.200q, and volume %s of %.200q: use a class of that driver",
+		return nil, snapshots.NewProblem(event.SnapshotContentCreationFailed, "VolumeSnapshotClass %s is of driver %.200q, and volume %s of %.200q: use a class of that driver",
 			name, class.Driver, pv.Name, pv.Spec.CSI.Driver)
 	}
 	return class, nil
@@ -55,8 +55,7 @@ func (c classes) setDefault(ctx context.Context, snapshot *snapshotv1.VolumeSnap
 		}
 	}
 	if len(found) != 1 {
-		return nil, newProblem(event.SetDefaultSnapshotClassFailed, "%d VolumeSnapshotClasses of driver %.200q have the annotation %s: "+
-			"have one class with it, or name a class in a new VolumeSnapshot", len(found), driver, snapshots.DefaultClass)
+		return nil, snapshots.NoDefault(event.SetDefaultSnapshotClassFailed, "VolumeSnapshot", len(found), driver, snapshots.DefaultClass)
 	}
 	before := snapshot.DeepCopy()
 	snapshot.Spec.VolumeSnapshotClassName = &found[0].Name

@@ -3,8 +3,8 @@
 // content of a VolumeSnapshot, binds the two, and protects claims and VolumeSnapshots that are in use.
 //
 // It calls no storage: the reconciler of contents does, or the csi-snapshotter of a driver that Stowage doesn't serve. The cache
-// only shows that there is work: each decision is made on live reads, and each write is fenced by them. VolumeSnapshots of
-// groups are left alone.
+// only shows that there is work: each decision is made on live reads, and each write is fenced by them. The reconciler
+// of VolumeGroupSnapshots makes VolumeSnapshots of groups, and binds them. They are kept as long as it says.
 package volumesnapshot
 
 import (
@@ -22,6 +22,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/effect"
+	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
@@ -42,13 +43,12 @@ type Reconciler struct {
 	live     client.Reader
 	binder   *binder
 	releaser *releaser
-	claims   *claims
+	claims   *snapshotbinding.Claims
 	report   *reporter
 }
 
-// New makes the reconciler.
-func New(deps reconciler.Dependencies) *Reconciler {
-	claims := &claims{client: deps.Client, live: deps.Live}
+// New makes the reconciler. The claims are those of the reconciler of groups, too.
+func New(deps reconciler.Dependencies, claims *snapshotbinding.Claims) *Reconciler {
 	report := &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
 	return &Reconciler{
 		client: deps.Client, live: deps.Live, claims: claims, report: report,
@@ -61,6 +61,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots/status,verbs=patch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotclasses,verbs=get;list
+// +kubebuilder:rbac:groups=groupsnapshot.storage.k8s.io,resources=volumegroupsnapshots,verbs=list
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get
 
@@ -88,13 +89,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 func (r *Reconciler) execute(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (ctrl.Result, error) {
 	switch {
-	case snapshots.IsInGroup(snapshot):
+	case isUnboundMember(snapshot):
 		return ctrl.Result{}, nil
 	case !snapshot.DeletionTimestamp.IsZero():
 		return r.releaser.release(ctx, snapshot)
 	}
 	err := r.binder.bind(ctx, snapshot)
-	if failure := new(problem); errors.As(err, &failure) {
+	if failure := new(snapshots.Problem); errors.As(err, &failure) {
 		return r.report.failed(ctx, snapshot, failure)
 	}
 	return ctrl.Result{}, err
@@ -103,7 +104,7 @@ func (r *Reconciler) execute(ctx context.Context, snapshot *snapshotv1.VolumeSna
 // isSettled reports, from the cache, whether there is nothing to do for a VolumeSnapshot.
 func (r *Reconciler) isSettled(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (bool, error) {
 	switch {
-	case snapshots.IsInGroup(snapshot):
+	case isUnboundMember(snapshot):
 		return true, nil
 	case !snapshot.DeletionTimestamp.IsZero():
 		return !isProtected(snapshot), nil
@@ -114,8 +115,12 @@ func (r *Reconciler) isSettled(ctx context.Context, snapshot *snapshotv1.VolumeS
 	if err != nil || content == nil || !isTied(snapshot, content) {
 		return false, err
 	}
-	kept, err := r.claims.isKept(ctx, snapshot)
-	return !kept, err
+	name := snapshots.SourceClaim(snapshot)
+	if name == "" {
+		return true, nil
+	}
+	kept, err := r.claims.Kept(ctx, snapshot.UID, snapshot.Namespace, name)
+	return len(kept) == 0, err
 }
 
 // SetupWithManager watches VolumeSnapshots, their contents, the claims that they are made of, and those that are

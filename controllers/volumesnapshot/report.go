@@ -16,14 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/event"
-	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
-
-// backoff is the first delay of a retry, and backoffMax the last.
-const backoff, backoffMax = time.Second, 5 * time.Minute
 
 // reporter writes the status of VolumeSnapshots, and sends their events.
 type reporter struct {
@@ -34,22 +30,21 @@ type reporter struct {
 }
 
 // failed records a problem, and when it is looked at again: after as long as it has lasted.
-func (r *reporter) failed(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, failure *problem) (ctrl.Result, error) {
-	text, now := message.Cut(failure.text, message.MaxStatus), metav1.NewTime(r.clock.Now())
+func (r *reporter) failed(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, failure *snapshots.Problem) (ctrl.Result, error) {
 	before := snapshot.DeepCopy()
 	if snapshot.Status == nil {
 		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{}
 	}
-	status := snapshot.Status
-	if had := status.Error; had != nil && ptr.Deref(had.Message, "") == text && !ptr.Deref(status.ReadyToUse, true) {
-		return ctrl.Result{RequeueAfter: min(max(now.Sub(ptr.Deref(had.Time, now).Time), backoff), backoffMax)}, nil
+	text, wait := snapshots.Failure(snapshot.Status.Error, snapshot.Status.ReadyToUse, failure, r.clock.Now())
+	if text == nil {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	status.Error, status.ReadyToUse = &snapshotv1.VolumeSnapshotError{Time: &now, Message: &text}, new(false)
+	snapshot.Status.Error, snapshot.Status.ReadyToUse = text, new(false)
 	if err := r.write(ctx, snapshot, before); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.events.Eventf(snapshot, nil, corev1.EventTypeWarning, failure.reason, "Snapshot", "%s", text)
-	return ctrl.Result{RequeueAfter: backoff}, nil
+	r.events.Eventf(snapshot, nil, corev1.EventTypeWarning, failure.Reason, "Snapshot", "%s", *text.Message)
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // copy says of a VolumeSnapshot what its content says. What is recorded stays: one that is ready remains so, and has the
@@ -96,10 +91,10 @@ func (r *reporter) making(snapshot *snapshotv1.VolumeSnapshot) {
 	r.say(snapshot, event.CreatingSnapshot, "the driver is to make the snapshot")
 }
 
-// pending says which claim keeps a deleted VolumeSnapshot.
-func (r *reporter) pending(snapshot *snapshotv1.VolumeSnapshot, claim string) {
-	if r.last.IsNew(client.ObjectKeyFromObject(snapshot), claim) {
-		r.events.Eventf(snapshot, nil, corev1.EventTypeWarning, event.SnapshotDeletePending, "Snapshot", "the snapshot is kept while claim %s is restored from it", claim)
+// pending says why a deleted VolumeSnapshot is kept.
+func (r *reporter) pending(snapshot *snapshotv1.VolumeSnapshot, why string) {
+	if r.last.IsNew(client.ObjectKeyFromObject(snapshot), why) {
+		r.events.Eventf(snapshot, nil, corev1.EventTypeWarning, event.SnapshotDeletePending, "Snapshot", "the snapshot is kept while %s", why)
 	}
 }
 

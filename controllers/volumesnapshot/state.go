@@ -19,6 +19,9 @@ func contentName(snapshot *snapshotv1.VolumeSnapshot) string {
 	if name := snapshot.Spec.Source.VolumeSnapshotContentName; name != nil {
 		return *name
 	}
+	if snapshots.Group(snapshot) != nil {
+		return snapshots.MemberContentName(snapshot)
+	}
 	return snapshots.ContentName(snapshot.UID)
 }
 
@@ -36,23 +39,25 @@ func readContent(ctx context.Context, from client.Reader, snapshot *snapshotv1.V
 	return content, nil
 }
 
-// check returns why a content isn't that of a VolumeSnapshot. One that a person made names it without its UID at first.
+// reasons are those of the events of VolumeSnapshots and contents that don't belong together.
+var reasons = snapshots.Reasons{
+	Mismatch: event.SnapshotContentMismatch, ContentMisbound: event.SnapshotContentMisbound, Misbound: event.SnapshotMisbound,
+}
+
+// check returns why a content isn't that of a VolumeSnapshot.
 func check(snapshot *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) error {
-	static, bound := snapshots.SourceClaim(snapshot) == "", snapshots.BoundContent(snapshot)
-	unbound := static && snapshots.IsFor(content, snapshot) && content.Spec.VolumeSnapshotRef.UID == ""
-	switch {
-	case static && content.Spec.Source.SnapshotHandle == nil:
-		return newProblem(event.SnapshotContentMismatch,
-			"VolumeSnapshotContent %s has no snapshotHandle: name one that has, in a new VolumeSnapshot", content.Name)
-	case !static && content.Spec.Source.VolumeHandle == nil:
-		return newProblem(event.SnapshotContentMismatch,
-			"VolumeSnapshotContent %s was not made for the VolumeSnapshot: it has no volumeHandle", content.Name)
-	case !snapshots.IsOf(content, snapshot) && !unbound:
-		return newProblem(event.SnapshotContentMisbound, "VolumeSnapshotContent %s is bound to a different snapshot", content.Name)
-	case bound != "" && bound != content.Name:
-		return newProblem(event.SnapshotMisbound, "the VolumeSnapshot is bound to VolumeSnapshotContent %s, and its own is %s", bound, content.Name)
+	pair := snapshots.Pair{
+		Kind: "VolumeSnapshot", Of: snapshot, Bound: snapshots.BoundContent(snapshot), Static: snapshot.Spec.Source.VolumeSnapshotContentName != nil,
+		Content: content.Name, Ref: content.Spec.VolumeSnapshotRef, Reasons: reasons,
+		Handle: "snapshotHandle", HasHandle: content.Spec.Source.SnapshotHandle != nil,
+		Volume: "volumeHandle", HasVolume: content.Spec.Source.VolumeHandle != nil,
 	}
-	return nil
+	return pair.Check()
+}
+
+// isUnboundMember reports whether a VolumeSnapshot is of a group, and still to be bound to its content.
+func isUnboundMember(snapshot *snapshotv1.VolumeSnapshot) bool {
+	return snapshots.IsInGroup(snapshot) && snapshots.BoundContent(snapshot) == "" && snapshot.DeletionTimestamp.IsZero()
 }
 
 // isComplete reports whether a VolumeSnapshot is bound and ready.
@@ -60,24 +65,25 @@ func isComplete(snapshot *snapshotv1.VolumeSnapshot) bool {
 	return snapshots.IsReady(snapshot) && snapshots.BoundContent(snapshot) != ""
 }
 
-// finalizers are those of a VolumeSnapshot whose content has this policy.
-func finalizers(policy snapshotv1.DeletionPolicy) []string {
-	if policy == snapshotv1.VolumeSnapshotContentDelete {
-		return []string{snapshots.SourceProtection, snapshots.BoundProtection}
+// finalizers are those of a VolumeSnapshot whose content has this policy, apart from its group's.
+func finalizers(snapshot *snapshotv1.VolumeSnapshot, policy snapshotv1.DeletionPolicy) []string {
+	if policy == snapshotv1.VolumeSnapshotContentDelete && !snapshots.IsInGroup(snapshot) {
+		return protections
 	}
 	return []string{snapshots.SourceProtection}
 }
 
 // isProtectedFor reports whether a VolumeSnapshot has the finalizers that it needs.
 func isProtectedFor(snapshot *snapshotv1.VolumeSnapshot, policy snapshotv1.DeletionPolicy) bool {
-	return !slices.ContainsFunc(finalizers(policy), func(finalizer string) bool { return !controllerutil.ContainsFinalizer(snapshot, finalizer) })
+	return !slices.ContainsFunc(finalizers(snapshot, policy), func(finalizer string) bool { return !controllerutil.ContainsFinalizer(snapshot, finalizer) })
 }
+
+// protections are the finalizers of this package.
+var protections = []string{snapshots.SourceProtection, snapshots.BoundProtection}
 
 // isProtected reports whether a VolumeSnapshot has a finalizer of this package.
 func isProtected(snapshot *snapshotv1.VolumeSnapshot) bool {
-	return slices.ContainsFunc(finalizers(snapshotv1.VolumeSnapshotContentDelete), func(finalizer string) bool {
-		return controllerutil.ContainsFinalizer(snapshot, finalizer)
-	})
+	return slices.ContainsFunc(protections, func(finalizer string) bool { return controllerutil.ContainsFinalizer(snapshot, finalizer) })
 }
 
 // isTied reports whether a VolumeSnapshot and its content have all that tie gives them.

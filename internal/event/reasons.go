@@ -90,7 +90,29 @@ const (
 	SnapshotMisbound = "SnapshotMisbound"
 	// SnapshotBindFailed: the content that the VolumeSnapshot names is being deleted.
 	SnapshotBindFailed = "SnapshotBindFailed"
-	// SnapshotDeletePending: the VolumeSnapshot is deleted, and a claim is being restored from it.
+	// CreatingGroupSnapshot: the content of the VolumeGroupSnapshot is made, and the driver is to make the snapshots.
+	CreatingGroupSnapshot = "CreatingGroupSnapshot"
+	// GroupSnapshotCreated: the driver made the snapshots of the group, which may not be ready yet.
+	GroupSnapshotCreated = "GroupSnapshotCreated"
+	// GroupSnapshotReady: all snapshots of the group are ready.
+	GroupSnapshotReady = "GroupSnapshotReady"
+	// GroupSnapshotContentCreationFailed: the claims of the group can have no snapshots now.
+	GroupSnapshotContentCreationFailed = "GroupSnapshotContentCreationFailed"
+	// GetGroupSnapshotClassFailed: the VolumeGroupSnapshot names a class that doesn't exist.
+	GetGroupSnapshotClassFailed = "GetGroupSnapshotClassFailed"
+	// SetDefaultGroupSnapshotClassFailed: the VolumeGroupSnapshot names no class, and not exactly one is the driver's default.
+	SetDefaultGroupSnapshotClassFailed = "SetDefaultGroupSnapshotClassFailed"
+	// GroupSnapshotContentMissing: the content of the VolumeGroupSnapshot doesn't exist.
+	GroupSnapshotContentMissing = "GroupSnapshotContentMissing"
+	// GroupSnapshotContentMismatch: the VolumeGroupSnapshot wants a content of a person, and that isn't one; or the other way round.
+	GroupSnapshotContentMismatch = "GroupSnapshotContentMismatch"
+	// GroupSnapshotContentMisbound: the content is another VolumeGroupSnapshot's.
+	GroupSnapshotContentMisbound = "GroupSnapshotContentMisbound"
+	// GroupSnapshotMisbound: the status of the VolumeGroupSnapshot names another content than its own.
+	GroupSnapshotMisbound = "GroupSnapshotMisbound"
+	// GroupSnapshotBindFailed: the content of the VolumeGroupSnapshot is being deleted, or a name of its members is taken.
+	GroupSnapshotBindFailed = "GroupSnapshotBindFailed"
+	// SnapshotDeletePending: the VolumeSnapshot or its group is deleted, and a claim is being restored from it, or the group is there.
 	SnapshotDeletePending = "SnapshotDeletePending"
 	// VolumeConditionAbnormal: the volume has a problem that pods notice, or soon will: a local
 	// volume, or one of a CSI driver that says so.

@@ -1,0 +1,144 @@
+// Package volumegroupsnapshot is the reconciler of VolumeGroupSnapshots, with scope=cluster and --bind-snapshots. It does what
+// the stock snapshot-controller does, with the same annotations, finalizers, status and events: it makes the content of a
+// VolumeGroupSnapshot, binds the two, and makes a VolumeSnapshot and a content of each member.
+//
+// It calls no storage: the reconciler of contents does, or the csi-snapshotter of a driver that Stowage doesn't serve. The
+// reconciler of VolumeSnapshots copies the status of members, and lets them go after their group. The cache only shows that
+// there is work: each decision is made on live reads, and each write is fenced by them.
+package volumegroupsnapshot
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/effect"
+	"github.com/stowage-dev/stowage/internal/snapshotbinding"
+	"github.com/stowage-dev/stowage/internal/snapshots"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/workers"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+const (
+	// bindWorkers is the number of concurrent reconciles.
+	bindWorkers = 4
+	// syncTimeout is how long the cache may take to show all objects: a CRD that is removed just then must not end
+	// the manager.
+	syncTimeout = 24 * time.Hour
+)
+
+// Reconciler makes and binds the contents of VolumeGroupSnapshots, and their members.
+type Reconciler struct {
+	client   client.Client
+	live     client.Reader
+	binder   *binder
+	members  *members
+	releaser *releaser
+	claims   *snapshotbinding.Claims
+	report   *reporter
+}
+
+// New makes the reconciler. The claims are those of the reconciler of VolumeSnapshots, too.
+func New(deps reconciler.Dependencies, claims *snapshotbinding.Claims) *Reconciler {
+	members := &members{client: deps.Client, live: deps.Live}
+	report := &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
+	return &Reconciler{
+		client: deps.Client, live: deps.Live, members: members, claims: claims, report: report,
+		binder:   &binder{client: deps.Client, live: deps.Live, members: members, claims: claims, report: report},
+		releaser: &releaser{client: deps.Client, live: deps.Live, members: members, claims: claims, report: report},
+	}
+}
+
+// +kubebuilder:rbac:groups=groupsnapshot.storage.k8s.io,resources=volumegroupsnapshots,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=groupsnapshot.storage.k8s.io,resources=volumegroupsnapshots/status,verbs=patch
+// +kubebuilder:rbac:groups=groupsnapshot.storage.k8s.io,resources=volumegroupsnapshotcontents,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=groupsnapshot.storage.k8s.io,resources=volumegroupsnapshotclasses,verbs=get;list
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots/status,verbs=patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
+
+// Reconcile brings one VolumeGroupSnapshot as far as possible now.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if err := r.members.freeLost(ctx, request.NamespacedName); err != nil {
+		return ctrl.Result{}, err
+	}
+	group := &groupsnapshotv1.VolumeGroupSnapshot{}
+	if err := r.client.Get(ctx, request.NamespacedName, group); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.report.last.Forget(request.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if settled, err := r.isSettled(ctx, group); settled || err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.live.Get(ctx, request.NamespacedName, group); err != nil {
+		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeGroupSnapshot %s", request)
+	}
+	if !group.DeletionTimestamp.IsZero() {
+		return r.releaser.release(ctx, group)
+	}
+	err := r.binder.bind(ctx, group)
+	if failure := new(snapshots.Problem); errors.As(err, &failure) {
+		return r.report.failed(ctx, group, failure)
+	}
+	return ctrl.Result{}, err
+}
+
+// isSettled reports, from the cache, whether there is nothing to do for a VolumeGroupSnapshot.
+func (r *Reconciler) isSettled(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot) (bool, error) {
+	switch {
+	case !group.DeletionTimestamp.IsZero():
+		return !controllerutil.ContainsFinalizer(group, snapshots.GroupBoundProtection), nil
+	case !isComplete(group):
+		return false, nil
+	}
+	content, err := readContent(ctx, r.client, group)
+	if err != nil || content == nil || !isTied(group, content) {
+		return false, err
+	}
+	found, err := r.members.unadopted(ctx, group, content)
+	if err != nil || len(found) > 0 {
+		return false, err
+	}
+	kept, err := r.claims.Kept(ctx, group.UID, group.Namespace, "")
+	return len(kept) == 0, err
+}
+
+// SetupWithManager watches VolumeGroupSnapshots, their contents and members, and the claims of which they are made. The API
+// server has to serve VolumeSnapshots, too, and the cache to index them (index.AddSnapshots).
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("volumegroupsnapshot").
+		For(&groupsnapshotv1.VolumeGroupSnapshot{}).
+		Watches(&groupsnapshotv1.VolumeGroupSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(groupOfContent)).
+		Watches(&snapshotv1.VolumeSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.groupsOfSnapshot)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.groupsOfClaim), newClaims()).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers.Of(mgr, "volumegroupsnapshot", bindWorkers), CacheSyncTimeout: syncTimeout,
+		}).
+		Complete(effect.Reported[ctrl.Request](r))
+}

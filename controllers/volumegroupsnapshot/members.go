@@ -1,0 +1,160 @@
+package volumegroupsnapshot
+
+import (
+	"context"
+	"fmt"
+
+	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/snapshots"
+	"github.com/stowage-dev/stowage/internal/volume"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// members makes the VolumeSnapshots and contents of what a group's content lists, and lets them go with the group.
+type members struct {
+	client client.Client
+	live   client.Reader
+}
+
+// ensure makes the members that a content lists, once it has the handle of the group, and adopts those that a person made.
+func (m *members) ensure(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot, content *groupsnapshotv1.VolumeGroupSnapshotContent) error {
+	if isStatic(group) {
+		return m.adopt(ctx, group, content)
+	}
+	if isComplete(group) || content.Status == nil || content.Status.VolumeGroupSnapshotHandle == nil {
+		return nil
+	}
+	for _, info := range content.Status.VolumeSnapshotInfoList {
+		if err := m.ensureOne(ctx, group, content, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensureOne makes a VolumeSnapshot and its content, and binds them. The content names the VolumeSnapshot by its UID from the start.
+func (m *members) ensureOne(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot, of *groupsnapshotv1.VolumeGroupSnapshotContent, info groupsnapshotv1.VolumeSnapshotInfo) error {
+	snapshot, content, err := m.newMember(ctx, group, of, info)
+	if err != nil {
+		return err
+	}
+	if m.isMade(ctx, client.ObjectKeyFromObject(snapshot), content.Name) {
+		return nil
+	}
+	if err := m.createOrRead(ctx, snapshot); err != nil {
+		return err
+	}
+	if owner := snapshots.Group(snapshot); owner == nil || owner.UID != group.UID {
+		return snapshots.NewProblem(event.GroupSnapshotBindFailed, "VolumeSnapshot %s is not of the group, and has the name of its member: delete it", snapshot.Name)
+	}
+	content.Spec.VolumeSnapshotRef.UID = snapshot.UID
+	if err := m.createOrRead(ctx, content); err != nil {
+		return err
+	}
+	before := content.DeepCopy()
+	had := ptr.Deref(content.Status, snapshotv1.VolumeSnapshotContentStatus{})
+	switch {
+	case content.Spec.VolumeSnapshotRef.UID == "" && snapshots.IsFor(content, snapshot):
+		// snapshot-controller began it.
+		content.Spec.VolumeSnapshotRef.UID = snapshot.UID
+		if err := m.client.Patch(ctx, content, patch.Fenced(before)); err != nil {
+			return fmt.Errorf("binding VolumeSnapshotContent %s: %w", content.Name, err)
+		}
+		before = content.DeepCopy()
+	case !snapshots.IsOf(content, snapshot) || ptr.Deref(had.SnapshotHandle, info.SnapshotHandle) != info.SnapshotHandle:
+		return snapshots.NewProblem(event.GroupSnapshotBindFailed, "VolumeSnapshotContent %s is not of the group, and has the name of its member: delete it", content.Name)
+	}
+	if had.SnapshotHandle == nil {
+		content.Status = &snapshotv1.VolumeSnapshotContentStatus{
+			SnapshotHandle: &info.SnapshotHandle, VolumeGroupSnapshotHandle: of.Status.VolumeGroupSnapshotHandle,
+			CreationTime: info.CreationTime, RestoreSize: info.RestoreSize, ReadyToUse: info.ReadyToUse,
+		}
+		if err := m.client.Status().Patch(ctx, content, patch.Fenced(before)); err != nil {
+			return fmt.Errorf("recording the snapshot of VolumeSnapshotContent %s: %w", content.Name, err)
+		}
+	}
+	return m.bind(ctx, snapshot, group.Name, content.Name)
+}
+
+// bind records on a member which content it has, and of which group it is.
+func (m *members) bind(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, group, content string) error {
+	before := snapshot.DeepCopy()
+	if snapshot.Status == nil {
+		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{}
+	}
+	if snapshots.BoundContent(snapshot) == content && ptr.Deref(snapshot.Status.VolumeGroupSnapshotName, "") == group {
+		return nil
+	}
+	snapshot.Status.BoundVolumeSnapshotContentName, snapshot.Status.VolumeGroupSnapshotName = &content, &group
+	return wrap.Error(m.client.Status().Patch(ctx, snapshot, patch.Fenced(before)), "binding VolumeSnapshot %s", client.ObjectKeyFromObject(snapshot))
+}
+
+// isMade reports, from the cache, whether all of a member is there.
+func (m *members) isMade(ctx context.Context, name client.ObjectKey, contentName string) bool {
+	snapshot, content := &snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}
+	return m.client.Get(ctx, name, snapshot) == nil && snapshots.BoundContent(snapshot) == contentName && snapshot.Status.VolumeGroupSnapshotName != nil &&
+		m.client.Get(ctx, client.ObjectKey{Name: contentName}, content) == nil && snapshots.IsOf(content, snapshot) &&
+		content.Status != nil && content.Status.SnapshotHandle != nil
+}
+
+// createOrRead creates an object, or reads the one of its name.
+func (m *members) createOrRead(ctx context.Context, object client.Object) error {
+	key := client.ObjectKeyFromObject(object)
+	err := m.client.Create(ctx, object)
+	if apierrors.IsAlreadyExists(err) {
+		err = m.live.Get(ctx, key, object)
+	}
+	return wrap.Error(err, "creating %T %s", object, key)
+}
+
+// newMember is what is made for a member. The claim and the mode are those of the volume, while it is there.
+func (m *members) newMember(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot, of *groupsnapshotv1.VolumeGroupSnapshotContent, info groupsnapshotv1.VolumeSnapshotInfo) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent, error) {
+	volumes, err := index.VolumesOf(ctx, m.client, volume.Key(of.Spec.Driver, info.VolumeHandle))
+	if err != nil {
+		return nil, nil, err
+	}
+	claim, mode := "", (*corev1.PersistentVolumeMode)(nil)
+	if len(volumes) == 1 {
+		mode = volumes[0].Spec.VolumeMode
+		if ref := volumes[0].Spec.ClaimRef; ref != nil && ref.Namespace == group.Namespace {
+			claim = ref.Name
+		}
+	}
+	name, contentName := snapshots.MemberNames(group.UID, info.VolumeHandle)
+	snapshot := &snapshotv1.VolumeSnapshot{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: group.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{snapshots.OwnedBy(group)},
+			Finalizers: []string{snapshots.GroupMemberProtection, snapshots.SourceProtection},
+		},
+		Spec: snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &claim}},
+	}
+	content := &snapshotv1.VolumeSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: contentName, Finalizers: []string{snapshots.ContentProtection},
+			Annotations: map[string]string{snapshots.GroupMember: *of.Status.VolumeGroupSnapshotHandle},
+		},
+		Spec: snapshotv1.VolumeSnapshotContentSpec{
+			VolumeSnapshotRef: corev1.ObjectReference{Kind: "VolumeSnapshot", Namespace: group.Namespace, Name: name},
+			Source:            snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &info.VolumeHandle},
+			DeletionPolicy:    of.Spec.DeletionPolicy, Driver: of.Spec.Driver, SourceVolumeMode: mode,
+		},
+	}
+	for from, to := range map[string]string{
+		snapshots.GroupDeletionSecretName: snapshots.DeletionSecretName, snapshots.GroupDeletionSecretNamespace: snapshots.DeletionSecretNamespace,
+	} {
+		if value, has := of.Annotations[from]; has {
+			content.Annotations[to] = value
+		}
+	}
+	return snapshot, content, nil
+}
