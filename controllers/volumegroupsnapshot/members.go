@@ -51,14 +51,14 @@ func (m *members) ensureOne(ctx context.Context, group *groupsnapshotv1.VolumeGr
 	if m.isMade(ctx, client.ObjectKeyFromObject(snapshot), content.Name) {
 		return nil
 	}
-	if err := m.createOrRead(ctx, snapshot); err != nil {
+	if err := readOrCreate(ctx, m, snapshot); err != nil {
 		return err
 	}
 	if owner := snapshots.Group(snapshot); owner == nil || owner.UID != group.UID {
 		return snapshots.NewProblem(event.GroupSnapshotBindFailed, "VolumeSnapshot %s is not of the group, and has the name of its member: delete it", snapshot.Name)
 	}
 	content.Spec.VolumeSnapshotRef.UID = snapshot.UID
-	if err := m.createOrRead(ctx, content); err != nil {
+	if err := readOrCreate(ctx, m, content); err != nil {
 		return err
 	}
 	before := content.DeepCopy()
@@ -107,14 +107,18 @@ func (m *members) isMade(ctx context.Context, name client.ObjectKey, contentName
 		content.Status != nil && content.Status.SnapshotHandle != nil
 }
 
-// createOrRead creates an object, or reads the one of its name.
-func (m *members) createOrRead(ctx context.Context, object client.Object) error {
-	key := client.ObjectKeyFromObject(object)
-	err := m.client.Create(ctx, object)
-	if apierrors.IsAlreadyExists(err) {
-		err = m.live.Get(ctx, key, object)
+// readOrCreate reads the object of a name, or creates it.
+func readOrCreate[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, m *members, object P) error {
+	key, found := client.ObjectKeyFromObject(object), new(T)
+	err := m.live.Get(ctx, key, P(found))
+	if apierrors.IsNotFound(err) {
+		return wrap.Error(m.client.Create(ctx, object), "creating %T %s", object, key)
 	}
-	return wrap.Error(err, "creating %T %s", object, key)
+	*object = *found
+	return wrap.Error(err, "reading %T %s", object, key)
 }
 
 // newMember is what is made for a member. The claim and the mode are those of the volume, while it is there.

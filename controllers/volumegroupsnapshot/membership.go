@@ -71,8 +71,8 @@ func (m *members) unadopted(ctx context.Context, group *groupsnapshotv1.VolumeGr
 
 // isAdoptable reports whether a VolumeSnapshot is bound to the content of a person, and isn't a member yet.
 func isAdoptable(snapshot *snapshotv1.VolumeSnapshot) bool {
-	isMember := controllerutil.ContainsFinalizer(snapshot, snapshots.GroupMemberProtection) && snapshot.Status.VolumeGroupSnapshotName != nil
-	return snapshot.Spec.Source.VolumeSnapshotContentName != nil && snapshots.BoundContent(snapshot) != "" && snapshot.DeletionTimestamp.IsZero() && !isMember
+	return snapshot.Spec.Source.VolumeSnapshotContentName != nil && snapshots.BoundContent(snapshot) != "" && snapshot.DeletionTimestamp.IsZero() &&
+		(!controllerutil.ContainsFinalizer(snapshot, snapshots.GroupMemberProtection) || snapshot.Status.VolumeGroupSnapshotName == nil)
 }
 
 // isMemberOf reports whether the snapshot of a content is of the group of another.
