@@ -50,8 +50,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Which claims to act on: classes (those of Stowage's own classes, beside kube-controller-manager)\n"+
 			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
 	flags.BoolVar(&o.bindSnapshots, "bind-snapshots", false,
-		"Make and bind the contents of VolumeSnapshots, too, of all drivers, instead of the stock\n"+
-			"snapshot-controller, which must not run beside it. Needs --scope=cluster.")
+		"Make and bind the contents of VolumeSnapshots and VolumeGroupSnapshots, too, of all drivers,\n"+
+			"instead of the stock snapshot-controller, which must not run beside it. Needs --scope=cluster.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
 		"Namespace of the lease, of the CSIStorageCapacities that give the scheduler the free space of nodes\n"+

@@ -38,7 +38,7 @@ func (r *reporter) failed(ctx context.Context, group *groupsnapshotv1.VolumeGrou
 	if err := r.write(ctx, group, before); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.events.Eventf(group, nil, corev1.EventTypeWarning, failure.Reason, "Snapshot", "%s", *recorded.Message)
+	r.events.Eventf(group, nil, corev1.EventTypeWarning, failure.Event, "Snapshot", "%s", *recorded.Message)
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 

@@ -43,7 +43,7 @@ func (r *reporter) failed(ctx context.Context, snapshot *snapshotv1.VolumeSnapsh
 	if err := r.write(ctx, snapshot, before); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.events.Eventf(snapshot, nil, corev1.EventTypeWarning, failure.Reason, "Snapshot", "%s", *text.Message)
+	r.events.Eventf(snapshot, nil, corev1.EventTypeWarning, failure.Event, "Snapshot", "%s", *text.Message)
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 

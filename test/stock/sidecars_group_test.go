@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,15 +22,16 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/test/harness/controlplane"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A CSI driver of group snapshots with the real snapshot-controller", Label("sidecars"), func() {
-	It("has snapshots of several claims made together, restored and deleted by Stowage", func(ctx SpecContext) {
+	It("has snapshots of several claims made together and restored by Stowage, which then binds and deletes them alike", func(ctx SpecContext) {
 		driver := startDriver(ctx)
 		driver.groups = &groupService{driver: csispec.NewControllerClient(driver.driver), made: map[string]*csispec.VolumeGroupSnapshot{}}
 		driver.handOver(ctx)
-		startSnapshotController(ctx, movable, "--feature-gates=CSIVolumeGroupSnapshot=true")
+		controller := startSnapshotController(ctx, movable, "--feature-gates=CSIVolumeGroupSnapshot=true")
 		before := driver.snapshots(ctx)
 		first, second := driver.use(ctx, "first"), driver.use(ctx, "second")
 		group := groupOf(ctx, first, second)
@@ -55,12 +57,29 @@ var _ = Describe("A CSI driver of group snapshots with the real snapshot-control
 		request := driver.request("stowage", "CreateVolume", restored.pv.Name).(*csispec.CreateVolumeRequest)
 		Expect(named).To(ContainElement(request.GetVolumeContentSource().GetSnapshot().GetSnapshotId()))
 
-		By("deleting the group, which leaves the volumes")
-		remove(ctx, group)
-		eventuallyGone(ctx, group)
-		eventuallyGone(ctx, content)
+		By("letting Stowage bind, with scope cluster")
+		Expect(controller.Kill()).To(Succeed())
+		standalone, err := controlplane.StandaloneControllers()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plane.SwitchControllers(ctx, standalone)).To(Succeed())
+		Expect(world.manager.Stop()).To(Succeed())
+		world.startManager(ctx, "cluster", "--bind-snapshots")
+		DeferCleanup(func(ctx SpecContext) { backToClasses(ctx) })
+		ours := &groupsnapshotv1.VolumeGroupSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "ours"}, Spec: group.Spec}
+		create(ctx, ours)
+		eventuallyMembers(ctx, ours)
+		Eventually(func() []string { return differences(groupFieldsOf(ctx, group), groupFieldsOf(ctx, ours)) }).WithContext(ctx).Should(BeEmpty())
+
+		By("deleting both groups, which leaves the volumes")
+		members = append(members, eventuallyMembers(ctx, ours)...)
+		gone := []client.Object{group, content, ours, groupContentOf(ctx, ours)}
 		for i := range members {
-			eventuallyGone(ctx, &members[i])
+			gone = append(gone, &members[i], contentOf(ctx, &members[i]))
+		}
+		remove(ctx, group)
+		remove(ctx, ours)
+		for _, object := range gone {
+			eventuallyGone(ctx, object)
 		}
 		Eventually(driver.snapshots).WithContext(ctx).Should(ConsistOf(before))
 		for _, of := range []*user{first, second, restored} {
@@ -99,20 +118,50 @@ func groupOf(ctx context.Context, of ...*user) *groupsnapshotv1.VolumeGroupSnaps
 // eventuallyMembers waits until a group snapshot is ready, with both of its members, and returns those.
 func eventuallyMembers(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot) []snapshotv1.VolumeSnapshot {
 	GinkgoHelper()
-	members := &snapshotv1.VolumeSnapshotList{}
+	all, members := &snapshotv1.VolumeSnapshotList{}, []snapshotv1.VolumeSnapshot(nil)
 	Eventually(func(g Gomega) {
 		g.Expect(users.Get(ctx, keyOf(group), group)).To(Succeed())
 		g.Expect(group.Status).NotTo(BeNil())
 		g.Expect(ptr.Deref(group.Status.ReadyToUse, false)).To(BeTrue(), "%+v", group.Status.Error)
-		g.Expect(users.List(ctx, members, client.InNamespace(group.Namespace))).To(Succeed())
-		g.Expect(members.Items).To(HaveLen(2))
-		for i := range members.Items {
-			member := &members.Items[i]
+		g.Expect(users.List(ctx, all, client.InNamespace(group.Namespace))).To(Succeed())
+		members = slices.DeleteFunc(all.Items, func(member snapshotv1.VolumeSnapshot) bool {
+			return !slices.ContainsFunc(member.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == group.UID })
+		})
+		g.Expect(members).To(HaveLen(2))
+		for i := range members {
+			member := &members[i]
 			g.Expect(member.Status).NotTo(BeNil())
 			g.Expect(ptr.Deref(member.Status.ReadyToUse, false)).To(BeTrue(), "%s has %+v", member.Name, member.Status.Error)
 		}
 	}).WithContext(ctx).Should(Succeed())
-	return members.Items
+	return members
+}
+
+// groupFieldsOf are those of a VolumeGroupSnapshot, its members and their contents, but for names and ids that no two share,
+// and times.
+func groupFieldsOf(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot) map[string]string {
+	GinkgoHelper()
+	members := eventuallyMembers(ctx, group)
+	content, group := groupContentOf(ctx, group), group.DeepCopy()
+	unlike := []string{string(group.UID), "GROUP", string(content.UID), "CONTENT", `"` + group.Name + `"`, `"NAME"`}
+	objects := map[string]client.Object{"VolumeGroupSnapshot": group, "VolumeGroupSnapshotContent": content}
+	for i := range members {
+		member, of := &members[i], contentOf(ctx, &members[i])
+		claim := *member.Spec.Source.PersistentVolumeClaimName
+		unlike = append(unlike, string(member.UID), "MEMBER", string(of.UID), "CONTENT", strings.TrimPrefix(member.Name, "snapshot-"), claim, *of.Status.SnapshotHandle, "HANDLE")
+		member.Status.CreationTime, of.Status.CreationTime = nil, nil
+		objects["VolumeSnapshot of "+claim], objects["VolumeSnapshotContent of "+claim] = member, of
+	}
+	group.Status.CreationTime, content.Status.CreationTime = nil, nil
+	for i := range content.Status.VolumeSnapshotInfoList {
+		content.Status.VolumeSnapshotInfoList[i].CreationTime = nil
+	}
+	all := map[string]string{}
+	for kind, object := range objects {
+		object.SetManagedFields(nil)
+		flatten(all, kind, object, strings.NewReplacer(unlike...))
+	}
+	return all
 }
 
 func groupContentOf(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot) *groupsnapshotv1.VolumeGroupSnapshotContent {
