@@ -22,6 +22,7 @@ type binder struct {
 	client  client.Client
 	live    client.Reader
 	members *members
+	classes classes
 	claims  *snapshotbinding.Claims
 	report  *reporter
 }
@@ -41,7 +42,11 @@ func (b *binder) bind(ctx context.Context, group *groupsnapshotv1.VolumeGroupSna
 	if err != nil {
 		return err
 	}
-	if err := b.members.ensure(ctx, group, content); err != nil {
+	ensure := b.members.ensure
+	if isStatic(group) {
+		ensure = b.members.adopt
+	}
+	if err := ensure(ctx, group, content); err != nil {
 		return err
 	}
 	if err := b.report.copy(ctx, group, content); err != nil || !snapshots.IsGroupReady(group) {
@@ -75,7 +80,7 @@ func (b *binder) make(ctx context.Context, group *groupsnapshotv1.VolumeGroupSna
 	if err != nil {
 		return nil, err
 	}
-	class, err := b.class(ctx, group, volumes[0].Spec.CSI.Driver)
+	class, err := b.classes.of(ctx, group, volumes[0].Spec.CSI.Driver)
 	if err != nil {
 		return nil, err
 	}

@@ -14,19 +14,25 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// class reads the class of a VolumeGroupSnapshot, and writes the default class of a driver into one without. Reads are live:
+// classes finds the VolumeGroupSnapshotClasses of VolumeGroupSnapshots.
+type classes struct {
+	client client.Client
+	live   client.Reader
+}
+
+// of reads the class of a VolumeGroupSnapshot, and writes the default class of a driver into one without. Reads are live:
 // there are few classes.
-func (b *binder) class(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot, driver string) (*groupsnapshotv1.VolumeGroupSnapshotClass, error) {
+func (c classes) of(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot, driver string) (*groupsnapshotv1.VolumeGroupSnapshotClass, error) {
 	if name := group.Spec.VolumeGroupSnapshotClassName; name != nil {
 		class := &groupsnapshotv1.VolumeGroupSnapshotClass{}
-		err := b.live.Get(ctx, client.ObjectKey{Name: *name}, class)
+		err := c.live.Get(ctx, client.ObjectKey{Name: *name}, class)
 		if apierrors.IsNotFound(err) {
 			return nil, snapshots.NewProblem(event.GetGroupSnapshotClassFailed, "VolumeGroupSnapshotClass %s does not exist: create it", *name)
 		}
 		return class, wrap.Error(err, "reading VolumeGroupSnapshotClass %s", *name)
 	}
 	all := &groupsnapshotv1.VolumeGroupSnapshotClassList{}
-	if err := b.live.List(ctx, all); err != nil {
+	if err := c.live.List(ctx, all); err != nil {
 		return nil, fmt.Errorf("listing the VolumeGroupSnapshotClasses: %w", err)
 	}
 	var found []*groupsnapshotv1.VolumeGroupSnapshotClass
@@ -40,5 +46,5 @@ func (b *binder) class(ctx context.Context, group *groupsnapshotv1.VolumeGroupSn
 	}
 	before := group.DeepCopy()
 	group.Spec.VolumeGroupSnapshotClassName = &found[0].Name
-	return found[0], wrap.Error(b.client.Patch(ctx, group, patch.Fenced(before)), "giving VolumeGroupSnapshot %s its class", group.Name)
+	return found[0], wrap.Error(c.client.Patch(ctx, group, patch.Fenced(before)), "giving VolumeGroupSnapshot %s its class", group.Name)
 }

@@ -56,7 +56,7 @@ func New(deps reconciler.Dependencies, claims *snapshotbinding.Claims) *Reconcil
 	report := &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
 	return &Reconciler{
 		client: deps.Client, live: deps.Live, members: members, claims: claims, report: report,
-		binder:   &binder{client: deps.Client, live: deps.Live, members: members, claims: claims, report: report},
+		binder:   &binder{client: deps.Client, live: deps.Live, members: members, classes: classes{client: deps.Client, live: deps.Live}, claims: claims, report: report},
 		releaser: &releaser{client: deps.Client, live: deps.Live, members: members, claims: claims, report: report},
 	}
 }

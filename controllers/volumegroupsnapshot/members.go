@@ -20,17 +20,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// members makes the VolumeSnapshots and contents of what a group's content lists, and lets them go with the group.
-type members struct {
-	client client.Client
-	live   client.Reader
-}
-
-// ensure makes the members that a content lists, once it has the handle of the group, and adopts those that a person made.
+// ensure makes the members that a content lists, once it has the handle of the group.
 func (m *members) ensure(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot, content *groupsnapshotv1.VolumeGroupSnapshotContent) error {
-	if isStatic(group) {
-		return m.adopt(ctx, group, content)
-	}
 	if isComplete(group) || content.Status == nil || content.Status.VolumeGroupSnapshotHandle == nil {
 		return nil
 	}
@@ -84,19 +75,6 @@ func (m *members) ensureOne(ctx context.Context, group *groupsnapshotv1.VolumeGr
 		}
 	}
 	return m.bind(ctx, snapshot, group.Name, content.Name)
-}
-
-// bind records on a member which content it has, and of which group it is.
-func (m *members) bind(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, group, content string) error {
-	before := snapshot.DeepCopy()
-	if snapshot.Status == nil {
-		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{}
-	}
-	if snapshots.BoundContent(snapshot) == content && ptr.Deref(snapshot.Status.VolumeGroupSnapshotName, "") == group {
-		return nil
-	}
-	snapshot.Status.BoundVolumeSnapshotContentName, snapshot.Status.VolumeGroupSnapshotName = &content, &group
-	return wrap.Error(m.client.Status().Patch(ctx, snapshot, patch.Fenced(before)), "binding VolumeSnapshot %s", client.ObjectKeyFromObject(snapshot))
 }
 
 // isMade reports, from the cache, whether all of a member is there.

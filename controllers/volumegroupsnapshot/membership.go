@@ -16,6 +16,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// members makes the VolumeSnapshots and contents of what a group's content lists, and lets them go with the group.
+type members struct {
+	client client.Client
+	live   client.Reader
+}
+
 // list reads the VolumeSnapshots of a namespace for which keep is true.
 func list(ctx context.Context, from client.Reader, namespace string, keep func(*snapshotv1.VolumeSnapshot) bool, options ...client.ListOption) ([]*snapshotv1.VolumeSnapshot, error) {
 	all := &snapshotv1.VolumeSnapshotList{}
@@ -79,6 +85,19 @@ func isAdoptable(snapshot *snapshotv1.VolumeSnapshot) bool {
 func isMemberOf(content *snapshotv1.VolumeSnapshotContent, of *groupsnapshotv1.VolumeGroupSnapshotContent) bool {
 	return content.Spec.Driver == of.Spec.Driver && content.Status != nil && content.Status.VolumeGroupSnapshotHandle != nil && of.Status != nil &&
 		*content.Status.VolumeGroupSnapshotHandle == ptr.Deref(of.Status.VolumeGroupSnapshotHandle, "")
+}
+
+// bind records on a member which content it has, and of which group it is.
+func (m *members) bind(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot, group, content string) error {
+	before := snapshot.DeepCopy()
+	if snapshot.Status == nil {
+		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{}
+	}
+	if snapshots.BoundContent(snapshot) == content && ptr.Deref(snapshot.Status.VolumeGroupSnapshotName, "") == group {
+		return nil
+	}
+	snapshot.Status.BoundVolumeSnapshotContentName, snapshot.Status.VolumeGroupSnapshotName = &content, &group
+	return wrap.Error(m.client.Status().Patch(ctx, snapshot, patch.Fenced(before)), "binding VolumeSnapshot %s", client.ObjectKeyFromObject(snapshot))
 }
 
 // delete deletes the members of a group, which stay until they are free, and returns them.

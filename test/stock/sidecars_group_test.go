@@ -105,7 +105,7 @@ func groupOf(ctx context.Context, of ...*user) *groupsnapshotv1.VolumeGroupSnaps
 	create(ctx, class)
 	DeferCleanup(remove, class)
 	group := &groupsnapshotv1.VolumeGroupSnapshot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "shop"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "theirs"},
 		Spec: groupsnapshotv1.VolumeGroupSnapshotSpec{
 			VolumeGroupSnapshotClassName: &class.Name,
 			Source:                       groupsnapshotv1.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
@@ -148,17 +148,20 @@ func groupFieldsOf(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapsh
 	for i := range members {
 		member, of := &members[i], contentOf(ctx, &members[i])
 		claim := *member.Spec.Source.PersistentVolumeClaimName
-		unlike = append(unlike, string(member.UID), "MEMBER", string(of.UID), "CONTENT", strings.TrimPrefix(member.Name, "snapshot-"), claim, *of.Status.SnapshotHandle, "HANDLE")
-		member.Status.CreationTime, of.Status.CreationTime = nil, nil
+		unlike = append(unlike, string(member.UID), "MEMBER", string(of.UID), "CONTENT", strings.TrimPrefix(member.Name, "snapshot-"), claim)
+		member.Status.CreationTime, of.Status.CreationTime, of.Status.SnapshotHandle = nil, nil, nil
 		objects["VolumeSnapshot of "+claim], objects["VolumeSnapshotContent of "+claim] = member, of
 	}
 	group.Status.CreationTime, content.Status.CreationTime = nil, nil
 	for i := range content.Status.VolumeSnapshotInfoList {
-		content.Status.VolumeSnapshotInfoList[i].CreationTime = nil
+		info := &content.Status.VolumeSnapshotInfoList[i]
+		info.CreationTime, info.SnapshotHandle = nil, ""
 	}
 	all := map[string]string{}
 	for kind, object := range objects {
 		object.SetManagedFields(nil)
+		// Stowage makes a content with the UID that snapshot-controller writes into it next.
+		object.SetGeneration(0)
 		flatten(all, kind, object, strings.NewReplacer(unlike...))
 	}
 	return all

@@ -102,3 +102,20 @@ func (d *CSI) Groups() []string {
 	slices.Sort(handles)
 	return handles
 }
+
+// FindSnapshot returns a snapshot, with the group that it is of.
+func (d *CSI) FindSnapshot(ctx context.Context, handle string) (*backend.Snapshot, error) {
+	found, err := d.of.FindSnapshot(ctx, handle)
+	if err != nil {
+		return nil, err
+	}
+	found.Volume = handlePrefix + found.Volume
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	for group, request := range d.groups {
+		if slices.ContainsFunc(request.Volumes, func(volume string) bool { return memberOf(request, volume) == handle }) {
+			found.Group = group
+		}
+	}
+	return found, nil
+}
