@@ -205,6 +205,24 @@ var _ = Describe("A VolumeGroupSnapshot that Stowage binds", func() {
 		expectFree(w, claims...)
 	})
 
+	It("leaves no content and no claim if another manager that leads lets it go just before its content is made", func() {
+		w, claims, group := toBeGroupBound()
+		w.views.groupBinds.Client = beforeCreation{w.views.groupBinds.Client, func() {
+			w.delete(group)
+			deps := w.dependencies(newView(w))
+			other := volumegroupsnapshot.New(deps, snapshotbinding.New(deps.Client, deps.Live))
+			_, err := other.Reconcile(w.logging(), wake.Request(group))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.gone(group)).To(BeTrue())
+		}}
+
+		_, err := w.groupBinds.Reconcile(w.logging(), wake.Request(group))
+
+		Expect(err).NotTo(HaveOccurred())
+		w.settleGroupBinding()
+		expectNoGroup(w, group, claims)
+	})
+
 	It("is bound to the content that a person made, with the VolumeSnapshots of its snapshots as members", func() {
 		w, of, found := toBeAdopted()
 

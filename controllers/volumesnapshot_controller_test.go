@@ -381,6 +381,34 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 		Expect(w.all(&snapshotv1.VolumeSnapshotContentList{})).To(BeEmpty())
 	})
 
+	DescribeTable("leaves no content and no claim if it goes just before its content is made",
+		func(then func(*world, *snapshotv1.VolumeSnapshot)) {
+			w, claim, snapshot := toBeBound()
+			w.views.binds.Client = beforeCreation{w.views.binds.Client, func() {
+				w.delete(snapshot)
+				then(w, snapshot)
+			}}
+			_, err := w.binds.Reconcile(w.logging(), wake.Request(snapshot))
+			Expect(err).NotTo(HaveOccurred())
+
+			w.settleBinding()
+
+			Expect(w.gone(snapshot)).To(BeTrue())
+			Expect(w.all(&snapshotv1.VolumeSnapshotContentList{})).To(BeEmpty())
+			Expect(w.storage.Snapshots()).To(BeEmpty())
+			Expect(w.read(claim).Finalizers).NotTo(ContainElement(snapshots.ClaimProtection))
+		},
+		Entry("and is there yet", func(*world, *snapshotv1.VolumeSnapshot) {}),
+		Entry("as another manager that leads lets it go", func(w *world, snapshot *snapshotv1.VolumeSnapshot) {
+			deps := w.dependencies(newView(w))
+			other := volumesnapshot.New(deps, snapshotbinding.New(deps.Client, deps.Live))
+			_, err := other.Reconcile(w.logging(), wake.Request(snapshot))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.gone(snapshot)).To(BeTrue())
+			w.faults = map[int]fault{w.written + 1: contended, w.written + 3: contended}
+		}),
+	)
+
 	It("that snapshot-controller began is carried on, with the same content", func() {
 		w, claim, snapshot := toBeBound()
 		content := dynamicContent(string(snapshot.UID), w.volumeOf(claim).Spec.CSI.VolumeHandle)
@@ -558,6 +586,17 @@ func (w *world) settleBinding() {
 func (w *world) settleBindingAfterCrashes() {
 	GinkgoHelper()
 	w.settleAfterCrashes(w.reconcileBinding)
+}
+
+// beforeCreation is a client that does something before it creates an object.
+type beforeCreation struct {
+	client.Client
+	do func()
+}
+
+func (c beforeCreation) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	c.do()
+	return c.Client.Create(ctx, object, options...)
 }
 
 // withoutClaimsOf is a cache whose lists have no claim yet.

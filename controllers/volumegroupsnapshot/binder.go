@@ -7,6 +7,7 @@ import (
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -91,13 +92,18 @@ func (b *binder) make(ctx context.Context, group *groupsnapshotv1.VolumeGroupSna
 	if err := b.protect(ctx, group); err != nil {
 		return nil, err
 	}
+	var protected []types.NamespacedName
 	for i := range claims {
 		if err := b.claims.Protect(ctx, &claims[i]); err != nil {
 			return nil, err
 		}
+		protected = append(protected, client.ObjectKeyFromObject(&claims[i]))
 	}
 	if err := b.client.Create(ctx, content); err != nil {
 		return nil, fmt.Errorf("creating VolumeGroupSnapshotContent %s: %w", content.Name, err)
+	}
+	if err := b.claims.EndUnowned(ctx, group, bindable(content), protected...); err != nil {
+		return nil, err
 	}
 	b.report.say(group, event.CreatingGroupSnapshot, "the driver is to make the snapshots")
 	return content, nil

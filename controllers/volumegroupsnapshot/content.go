@@ -57,7 +57,7 @@ func newContent(group *groupsnapshotv1.VolumeGroupSnapshot, class *groupsnapshot
 func bindable(content *groupsnapshotv1.VolumeGroupSnapshotContent) snapshotbinding.Content {
 	spec := &content.Spec
 	return snapshotbinding.Content{
-		Object: content, UID: &spec.VolumeGroupSnapshotRef.UID, Class: &spec.VolumeGroupSnapshotClassName, Policy: spec.DeletionPolicy,
+		Object: content, UID: &spec.VolumeGroupSnapshotRef.UID, Class: &spec.VolumeGroupSnapshotClassName, Policy: &spec.DeletionPolicy,
 		Protection: snapshots.GroupContentProtection, BeingDeleted: snapshots.GroupBeingDeleted,
 	}
 }

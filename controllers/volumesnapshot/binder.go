@@ -98,6 +98,9 @@ func (b *binder) make(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) 
 	if err := b.client.Create(ctx, content); err != nil {
 		return nil, fmt.Errorf("creating VolumeSnapshotContent %s: %w", content.Name, err)
 	}
+	if err := b.claims.EndUnowned(ctx, snapshot, bindable(content), client.ObjectKeyFromObject(claim)); err != nil {
+		return nil, err
+	}
 	b.report.making(snapshot)
 	return content, nil
 }

@@ -30,7 +30,7 @@ func newContent(snapshot *snapshotv1.VolumeSnapshot, class *snapshotv1.VolumeSna
 func bindable(content *snapshotv1.VolumeSnapshotContent) snapshotbinding.Content {
 	spec := &content.Spec
 	return snapshotbinding.Content{
-		Object: content, UID: &spec.VolumeSnapshotRef.UID, Class: &spec.VolumeSnapshotClassName, Policy: spec.DeletionPolicy,
+		Object: content, UID: &spec.VolumeSnapshotRef.UID, Class: &spec.VolumeSnapshotClassName, Policy: &spec.DeletionPolicy,
 		Protection: snapshots.ContentProtection, BeingDeleted: snapshots.BeingDeleted,
 	}
 }

@@ -17,10 +17,10 @@ import (
 // Content is a content of either kind, and the fields by which it is tied and ended.
 type Content struct {
 	client.Object
-	// UID and Class are those of the object that it names.
+	// UID and Class are those of the object that it names. All fields are the object's own, so they change with it.
 	UID    *types.UID
 	Class  **string
-	Policy snapshotv1.DeletionPolicy
+	Policy *snapshotv1.DeletionPolicy
 	// Protection is its finalizer, and BeingDeleted its annotation.
 	Protection, BeingDeleted string
 }
@@ -60,7 +60,7 @@ func (c Content) End(ctx context.Context, to client.Client) error {
 			return wrap.Error(client.IgnoreNotFound(err), "saying that the object of the content %s is deleted", c.GetName())
 		}
 	}
-	if c.Policy != snapshotv1.VolumeSnapshotContentDelete || !c.GetDeletionTimestamp().IsZero() {
+	if *c.Policy != snapshotv1.VolumeSnapshotContentDelete || !c.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
 	err := to.Delete(ctx, c.Object, client.Preconditions{UID: new(c.GetUID()), ResourceVersion: new(c.GetResourceVersion())})

@@ -41,27 +41,15 @@ var _ = Describe("With the whole manager running, and a cloud of two zones with 
 	var cloud *gcemock.Server
 
 	BeforeEach(func(ctx SpecContext) {
-		var err error
-		cloud, err = gcemock.New(context.Background(), gcemock.Options{
-			Folder: GinkgoT().TempDir(), Projects: []string{cloudProject}, Zones: []string{zoneA, zoneB},
-		})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(cloud.Close)
-		server := httptest.NewServer(cloud)
-		DeferCleanup(server.Close)
+		var endpoint string
+		cloud, endpoint = startCloud(0)
 		for zone, node := range map[string]string{zoneA: nodeA, zoneB: nodeB} {
 			Expect(cloud.EnsureInstance(cloudProject, zone, node, "e2-standard-2")).To(Succeed())
 			create(ctx, nodeInZone(node, zone))
 		}
 		manager{scope: reconciler.ClusterScope, kinds: []backend.Kind{gce.NewKind("this-cluster", noKeys{})}}.start()
 		DeferCleanup(removeEverything)
-		create(ctx, LocalBackend("cloud", func(object *stowagev1alpha1.StorageBackend) {
-			object.Spec.Local, object.Spec.StorageClass = nil, nil
-			object.Spec.GCE = &stowagev1alpha1.GCEBackend{
-				Project: cloudProject, Zones: []string{zoneA, zoneB}, Endpoint: server.URL + "/compute/v1/",
-				ClassParameters: []stowagev1alpha1.GCEClassParameter{"replication-type"},
-			}
-		}), &storagev1.StorageClass{
+		create(ctx, cloudBackend(endpoint), &storagev1.StorageClass{
 			ObjectMeta: metav1.ObjectMeta{Name: replicatedName}, Provisioner: stowagev1alpha1.GCEDriver,
 			Parameters: map[string]string{"backend": "cloud", "replication-type": "regional-pd"},
 		})
@@ -91,6 +79,29 @@ var _ = Describe("With the whole manager running, and a cloud of two zones with 
 		eventuallyIsAttached(ctx, pv, nodeB)
 	})
 })
+
+// startCloud serves a cloud of two zones until the spec ends. Its operations take some time.
+func startCloud(latency time.Duration) (cloud *gcemock.Server, endpoint string) {
+	GinkgoHelper()
+	cloud, err := gcemock.New(context.Background(), gcemock.Options{
+		Folder: GinkgoT().TempDir(), Projects: []string{cloudProject}, Zones: []string{zoneA, zoneB}, Latency: latency,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cloud.Close)
+	server := httptest.NewServer(cloud)
+	DeferCleanup(server.Close)
+	return cloud, server.URL + "/compute/v1/"
+}
+
+func cloudBackend(endpoint string) *stowagev1alpha1.StorageBackend {
+	return LocalBackend("cloud", func(object *stowagev1alpha1.StorageBackend) {
+		object.Spec.Local, object.Spec.StorageClass = nil, nil
+		object.Spec.GCE = &stowagev1alpha1.GCEBackend{
+			Project: cloudProject, Zones: []string{zoneA, zoneB}, Endpoint: endpoint,
+			ClassParameters: []stowagev1alpha1.GCEClassParameter{"replication-type"},
+		}
+	})
+}
 
 // nodeInZone is a Ready node whose machine is in a zone.
 func nodeInZone(name, zone string) *corev1.Node {
