@@ -2,8 +2,10 @@ package nfs
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 )
 
@@ -34,31 +36,49 @@ func TestASnapshotInterruptedAnywhereIsMadeWholeByAnother(t *testing.T) {
 	})
 }
 
-// restore restores a snapshot, and is interrupted.
-func restore(t *testing.T, w *world, interrupt func()) error {
+// copies are what a claim's volume can be a copy of.
+var copies = map[string]backend.Request{"a snapshot": restoredFrom("snapshot-a"), "another claim's volume": copyOf("1")}
+
+// interruptCopies makes such a volume, and is interrupted. The directory has its name only with all that is to be in it.
+func interruptCopies(t *testing.T, follow func(t *testing.T, w *world, request backend.Request)) {
 	t.Helper()
-	opened := w.open(t)
-	mustProvision(t, opened, backendtest.Request("1"))
-	w.put(t, data+"/state", "before")
-	mustSnapshot(t, opened)
-	interrupt()
-	_, err := opened.Provision(t.Context(), restoredFrom("snapshot-a"))
-	return err
+	for name, request := range copies {
+		t.Run(name, func(t *testing.T) {
+			interruptAnywhere(t, func(t *testing.T, w *world, interrupt func()) error {
+				opened := w.open(t)
+				mustProvision(t, opened, backendtest.Request("1"))
+				w.put(t, data+"/state", "before")
+				w.put(t, data+"/other", "too")
+				mustSnapshot(t, opened)
+				interrupt()
+				_, err := opened.Provision(t.Context(), request)
+				return err
+			}, func(t *testing.T, w *world) {
+				if there, _ := filepath.Glob(w.folder + "/" + copied); len(there) > 0 {
+					w.mustHaveContent(t, copied+"/state", "before")
+					w.mustHaveContent(t, copied+"/other", "too")
+				}
+				follow(t, w, request)
+			})
+		})
+	}
 }
 
-func TestARestoreInterruptedAnywhereIsMadeWholeByAnother(t *testing.T) {
-	interruptAnywhere(t, restore, func(t *testing.T, w *world) {
-		mustProvision(t, w.open(t), restoredFrom("snapshot-a"))
-		w.mustHaveContent(t, "default-claim-2-2/state", "before")
+func TestACopyForAClaimInterruptedAnywhereIsMadeWholeByAnother(t *testing.T) {
+	interruptCopies(t, func(t *testing.T, w *world, request backend.Request) {
+		mustProvision(t, w.open(t), request)
+		w.mustHaveContent(t, copied+"/state", "before")
+		w.mustHaveContent(t, copied+"/other", "too")
 		w.mustLack(t, aside...)
 	})
 }
 
-func TestARestoreInterruptedAnywhereIsUndone(t *testing.T) {
-	interruptAnywhere(t, restore, func(t *testing.T, w *world) {
+func TestACopyForAClaimInterruptedAnywhereIsUndone(t *testing.T) {
+	interruptCopies(t, func(t *testing.T, w *world, _ backend.Request) {
 		must(t, w.open(t).Delete(t.Context(), backendtest.Request("2").ID))
-		w.mustLack(t, "default-claim-2-2", recordPath("pvc-2"), directories+"/default-claim-2-2", deleting+"/pvc-2")
+		w.mustLack(t, copied, recordPath("pvc-2"), directories+"/"+copied, deleting+"/pvc-2")
 		w.mustLack(t, aside...)
+		w.mustHaveContent(t, data+"/state", "before")
 		w.mustHaveContent(t, ".stowage/snapshots/snapshot-a/state", "before")
 	})
 }
