@@ -197,6 +197,7 @@ var cacheIndexes = sync.OnceValue(func() fieldIndexes {
 	Expect(index.Add(context.Background(), indexes)).To(Succeed())
 	Expect(indexes.IndexField(context.Background(), &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity)).To(Succeed())
 	Expect(attachintent.AddIndex(context.Background(), indexes)).To(Succeed())
+	Expect(index.AddContents(context.Background(), indexes)).To(Succeed())
 	Expect(index.AddSnapshots(context.Background(), indexes)).To(Succeed())
 	return indexes
 })

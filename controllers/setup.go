@@ -119,11 +119,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	}
 	claims, kept := persistentvolumeclaim.New(deps), snapshotbinding.New(deps.Client, deps.Live)
 	// Either starter may be the first. The index has to be there before the informer.
-	indexed := sync.OnceValue(func() error { return index.AddSnapshots(ctx, mgr.GetFieldIndexer()) })
-	snapshots := starter.New(deps.Live, snapshotAPI(), func() error {
-		var bound error
+	indexed := sync.OnceValue(func() error {
+		err := index.AddContents(ctx, mgr.GetFieldIndexer())
 		if options.BindSnapshots {
-			bound = errors.Join(indexed(), volumesnapshot.New(deps, kept).SetupWithManager(mgr))
+			err = errors.Join(err, index.AddSnapshots(ctx, mgr.GetFieldIndexer()))
+		}
+		return err
+	})
+	snapshots := starter.New(deps.Live, snapshotAPI(), func() error {
+		bound := indexed()
+		if options.BindSnapshots {
+			bound = errors.Join(bound, volumesnapshot.New(deps, kept).SetupWithManager(mgr))
 		}
 		return errors.Join(bound, claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
 	})

@@ -534,6 +534,7 @@ var _ = Describe("A VolumeGroupSnapshot that Stowage binds", func() {
 		deps := w.dependencies(w.views.binds)
 		deps.Client, deps.Live = mgr.GetClient(), mgr.GetAPIReader()
 		Expect(index.Add(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
+		Expect(index.AddContents(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
 		Expect(index.AddSnapshots(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
 		kept := snapshotbinding.New(deps.Client, deps.Live)
 		Expect(volumesnapshot.New(deps, kept).SetupWithManager(mgr)).To(Succeed())

@@ -486,6 +486,7 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 		deps := w.dependencies(w.views.binds)
 		deps.Client, deps.Live = mgr.GetClient(), mgr.GetAPIReader()
 		Expect(index.Add(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
+		Expect(index.AddContents(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
 		Expect(index.AddSnapshots(context.Background(), mgr.GetFieldIndexer())).To(Succeed())
 		Expect(volumesnapshot.New(deps, snapshotbinding.New(deps.Client, deps.Live)).SetupWithManager(mgr)).To(Succeed())
 		Expect(volumesnapshotcontent.New(deps).SetupWithManager(mgr)).To(Succeed())

@@ -149,7 +149,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("volumesnapshotcontent").
 		For(&snapshotv1.VolumeSnapshotContent{}, builder.WithPredicates(byOthers())).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), wake.OnlyNewSpecs()).
-		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(r.contentOfNodeVolume)).
+		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(r.contentsOfNodeVolume)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers.Of(mgr, "volumesnapshotcontent", snapshotWorkers),

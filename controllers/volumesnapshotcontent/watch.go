@@ -13,6 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -62,22 +63,30 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reco
 	return found
 }
 
-// contentOfNodeVolume wakes the content of a snapshot on a node after its agent wrote the status or, of a content
-// that is deleted, removed it. The content has the name that snapshot-controller gives it; one that a person made
-// looks for itself.
-func (r *Reconciler) contentOfNodeVolume(ctx context.Context, object client.Object) []reconcile.Request {
+// contentsOfNodeVolume wakes the contents of a snapshot on a node after its agent wrote the status or, of contents that are
+// deleted, removed it: the one that snapshot-controller made, and those that people made.
+func (r *Reconciler) contentsOfNodeVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	made := object.(*stowagev1alpha1.NodeVolume)
 	if made.Spec.SnapshotUID == "" {
 		return nil
 	}
 	r.storage.Renew(made.Name)
-	content := &snapshotv1.VolumeSnapshotContent{}
-	content.Name = snapshots.ContentName(made.Spec.SnapshotUID)
-	if !made.DeletionTimestamp.IsZero() {
+	contents := &snapshotv1.VolumeSnapshotContentList{}
+	err := r.client.List(ctx, contents, client.MatchingFields{index.ContentsByHandle: made.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the contents of a snapshot", "snapshot", made.Name)
+	}
+	content, name := &snapshotv1.VolumeSnapshotContent{}, snapshots.ContentName(made.Spec.SnapshotUID)
+	err = r.client.Get(ctx, client.ObjectKey{Name: name}, content)
+	if content.Name = name; err == nil || made.DeletionTimestamp.IsZero() {
+		contents.Items = append(contents.Items, *content)
+	}
+	var found []reconcile.Request
+	for i := range contents.Items {
 		// After a refusal, nothing is to be tried again at once.
-		if err := r.client.Get(ctx, client.ObjectKeyFromObject(content), content); err != nil || content.DeletionTimestamp.IsZero() {
-			return nil
+		if each := &contents.Items[i]; made.DeletionTimestamp.IsZero() || !each.DeletionTimestamp.IsZero() {
+			found = append(found, wake.Request(each))
 		}
 	}
-	return []reconcile.Request{wake.Request(content)}
+	return found
 }

@@ -1,13 +1,20 @@
 package volumesnapshotcontent
 
 import (
+	"context"
+	"slices"
 	"testing"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 )
 
@@ -66,4 +73,45 @@ func TestTheStatusOfAGroupsMemberWakesWhereSnapshotControllerWroteIt(t *testing.
 			t.Errorf("%s wakes: %t", name, wakes)
 		}
 	}
+}
+
+func TestAllContentsOfASnapshotThatANodeRemovedWake(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := snapshotv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	content := func(name, handle string, finalizers ...string) *snapshotv1.VolumeSnapshotContent {
+		made := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}
+		made.Spec.Source.SnapshotHandle = &handle
+		if len(finalizers) > 0 {
+			made.DeletionTimestamp = new(metav1.Now())
+		}
+		return made
+	}
+	cluster := indexed{fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		content("deleted", "snapshot-1", "kept"), content("not-deleted", "snapshot-1"), content("of-another", "snapshot-2", "kept"),
+		content("snapcontent-1", "", "kept"))}
+	if err := index.AddContents(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	removed := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{Name: "snapshot-1", DeletionTimestamp: new(metav1.Now())}}
+	removed.Spec.SnapshotUID = "1"
+	r := &Reconciler{client: cluster.Build(), storage: &opener.Opener{}}
+	var woken []string
+	for _, request := range r.contentsOfNodeVolume(t.Context(), removed) {
+		woken = append(woken, request.Name)
+	}
+	slices.Sort(woken)
+	if want := []string{"deleted", "snapcontent-1"}; !slices.Equal(woken, want) {
+		t.Errorf("there wake %q, not %q", woken, want)
+	}
+}
+
+// indexed is a client that is built with indexes.
+type indexed struct{ *fake.ClientBuilder }
+
+// IndexField implements client.FieldIndexer.
+func (c indexed) IndexField(_ context.Context, object client.Object, field string, values client.IndexerFunc) error {
+	c.WithIndex(object, field, values)
+	return nil
 }

@@ -42,8 +42,9 @@ const (
 	NodesByVolume = "stowage.volume"
 	// AttachmentsByStorage is AttachmentsByVolume plus inline volumes.
 	AttachmentsByStorage = "stowage.storage"
-	// SnapshotsByClaim is added by AddSnapshots.
+	// SnapshotsByClaim is added by AddSnapshots, and ContentsByHandle by AddContents.
 	SnapshotsByClaim = "stowage.claim"
+	ContentsByHandle = "stowage.handle"
 )
 
 // Add adds the field indexes that the reconcilers use.
@@ -88,6 +89,22 @@ func of[T client.Object](values func(T) []string) client.IndexerFunc {
 func AddSnapshots(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &snapshotv1.VolumeSnapshot{}, SnapshotsByClaim, of(claimOfSnapshot)); err != nil {
 		return fmt.Errorf("indexing VolumeSnapshots by claim: %w", err)
+	}
+	return nil
+}
+
+// AddContents registers the index of VolumeSnapshotContents, once the API server serves them.
+func AddContents(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &snapshotv1.VolumeSnapshotContent{}, ContentsByHandle, of(handleOfContent)); err != nil {
+		return fmt.Errorf("indexing VolumeSnapshotContents by handle: %w", err)
+	}
+	return nil
+}
+
+// handleOfContent returns the snapshot for which a person made a content.
+func handleOfContent(content *snapshotv1.VolumeSnapshotContent) []string {
+	if handle := content.Spec.Source.SnapshotHandle; handle != nil {
+		return []string{*handle}
 	}
 	return nil
 }
