@@ -107,12 +107,11 @@ func (r *recorder) pass(by string, stream grpc.ServerStream) error {
 
 // remember returns what the answer waits for.
 func (r *recorder) remember(call driverCall) chan struct{} {
-	if !slices.Contains(changing, call.method) {
-		return nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls = append(r.calls, call)
+	if slices.Contains(changing, call.method) {
+		r.calls = append(r.calls, call)
+	}
 	return r.held[call.method]
 }
 

@@ -61,6 +61,49 @@ var _ = Describe("A CSI driver with the real snapshot-controller", Label("sideca
 	})
 })
 
+var _ = Describe("A CSI driver whose manager is killed while snapshots are made and deleted", Label("sidecars"), func() {
+	It("has one snapshot for each VolumeSnapshot, and none for one that was deleted during the call", func(ctx SpecContext) {
+		driver := startDriver(ctx)
+		DeferCleanup(func(ctx SpecContext) {
+			if CurrentSpecReport().Failed() {
+				restartManager(ctx)
+			}
+		})
+		driver.handOver(ctx)
+		startSnapshotController(ctx, movable)
+		others := driver.snapshots(ctx) // the driver begins with some
+		source := driver.use(ctx, "source")
+		before := snapshotOf(source.claim, movable, "before")
+		create(ctx, before)
+		eventuallyReady(ctx, before)
+		content := contentOf(ctx, before)
+
+		By("killing the manager after the driver made two snapshots and deleted one, and before anything records that")
+		release := driver.hold("CreateSnapshot", "DeleteSnapshot")
+		defer release()
+		snapshot, mistake := snapshotOf(source.claim, movable, "snapshot"), snapshotOf(source.claim, movable, "mistake")
+		create(ctx, snapshot, mistake)
+		remove(ctx, before)
+		Eventually(driver.snapshots).WithContext(ctx).Should(And(HaveLen(len(others)+2), Not(ContainElement(*content.Status.SnapshotHandle))))
+		killManager()
+		Expect(users.Get(ctx, keyOf(content), content)).To(Succeed())
+
+		By("deleting a VolumeSnapshot whose call was interrupted, and going on")
+		remove(ctx, mistake)
+		release()
+		Expect(world.manager.StartReady(ctx)).To(Succeed())
+		eventuallyReady(ctx, snapshot)
+		other := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: snapshots.ContentName(mistake.UID)}}
+		for _, object := range []client.Object{before, content, mistake, other} {
+			eventuallyGone(ctx, object)
+		}
+		Expect(driver.snapshots(ctx)).To(ConsistOf(append(others, *contentOf(ctx, snapshot).Status.SnapshotHandle)))
+		remove(ctx, snapshot)
+		Eventually(driver.snapshots).WithContext(ctx).Should(ConsistOf(others))
+		source.remove(ctx)
+	})
+})
+
 var _ = Describe("A snapshot in its undelete window, with the real snapshot-controller", Label("sidecars"), func() {
 	It("comes back to a VolumeSnapshot, and goes at the end", func(ctx SpecContext) {
 		driver := startDriver(ctx)
