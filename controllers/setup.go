@@ -117,29 +117,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return fmt.Errorf("indexing capacities by disk: %w", err)
 		}
 	}
-	claims, kept := persistentvolumeclaim.New(deps), snapshotbinding.New(deps.Client, deps.Live)
-	// Either starter may be the first. The index has to be there before the informer.
-	indexed := sync.OnceValue(func() error {
-		err := index.AddContents(ctx, mgr.GetFieldIndexer())
-		if options.BindSnapshots {
-			err = errors.Join(err, index.AddSnapshots(ctx, mgr.GetFieldIndexer()))
-		}
-		return err
-	})
-	snapshots := starter.New(deps.Live, snapshotAPI(), func() error {
-		bound := indexed()
-		if options.BindSnapshots {
-			bound = errors.Join(bound, volumesnapshot.New(deps, kept).SetupWithManager(mgr))
-		}
-		return errors.Join(bound, claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
-	})
-	groups := starter.New(deps.Live, groupSnapshotAPI(options.BindSnapshots), func() error {
-		var bound error
-		if options.BindSnapshots {
-			bound = errors.Join(indexed(), volumegroupsnapshot.New(deps, kept).SetupWithManager(mgr))
-		}
-		return errors.Join(bound, volumegroupsnapshotcontent.New(deps).SetupWithManager(mgr))
-	})
+	claims := persistentvolumeclaim.New(deps)
+	snapshots, groups := snapshotStarters(ctx, mgr, options, deps, claims)
 	reconcilers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		claims,
 		persistentvolume.New(deps, claims.Index),
@@ -166,6 +145,36 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		}
 	}
 	return nil
+}
+
+// snapshotStarters start the reconcilers of snapshots, and of groups of them, once the API server serves these.
+func snapshotStarters(
+	ctx context.Context, mgr ctrl.Manager, options Options, deps reconciler.Dependencies, claims *persistentvolumeclaim.Reconciler,
+) (snapshots, groups *starter.Starter) {
+	kept := snapshotbinding.New(deps.Client, deps.Live)
+	// Either starter may be the first. The index has to be there before the informer.
+	indexed := sync.OnceValue(func() error {
+		err := index.AddContents(ctx, mgr.GetFieldIndexer())
+		if options.BindSnapshots {
+			err = errors.Join(err, index.AddSnapshots(ctx, mgr.GetFieldIndexer()))
+		}
+		return err
+	})
+	snapshots = starter.New(deps.Live, snapshotAPI(), func() error {
+		bound := indexed()
+		if options.BindSnapshots {
+			bound = errors.Join(bound, volumesnapshot.New(deps, kept).SetupWithManager(mgr))
+		}
+		return errors.Join(bound, claims.WatchSnapshots(), volumesnapshotcontent.New(deps).SetupWithManager(mgr))
+	})
+	groups = starter.New(deps.Live, groupSnapshotAPI(options.BindSnapshots), func() error {
+		var bound error
+		if options.BindSnapshots {
+			bound = errors.Join(indexed(), volumegroupsnapshot.New(deps, kept).SetupWithManager(mgr))
+		}
+		return errors.Join(bound, volumegroupsnapshotcontent.New(deps).SetupWithManager(mgr))
+	})
+	return snapshots, groups
 }
 
 // snapshotAPI is what a manager needs to serve snapshots.
