@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,6 +39,7 @@ func (s admin) route(mux *http.ServeMux) {
 		"GET " + adminPath + "latency":        s.getLatency,
 		"PUT " + adminPath + "latency":        s.setLatency,
 		"PUT " + adminPath + "zones/{zone}":   s.setZone,
+		"PUT " + adminPath + "keys":           s.setKey,
 		"GET " + adminPath + "tags":           s.listTags,
 		"GET " + adminPath + "healthz":        func(*http.Request) (any, error) { return map[string]string{"status": "ok"}, nil },
 	} {
@@ -104,6 +106,19 @@ func (s admin) setZone(r *http.Request) (any, error) {
 	} else {
 		s.faults.SetDown(r.PathValue("zone"), requested.Down)
 	}
+	return requested, nil
+}
+
+// setKey sets the state of a key of Cloud KMS.
+func (s admin) setKey(r *http.Request) (any, error) {
+	var requested struct{ Name, State string }
+	if err := json.NewDecoder(io.LimitReader(r.Body, wire.MaxBody)).Decode(&requested); err != nil {
+		return nil, wire.Invalid("key", "", err.Error())
+	}
+	if !slices.Contains([]string{"ENABLED", "DISABLED", "DESTROYED", fault.KeyDenied}, requested.State) {
+		return nil, wire.Invalid("state", requested.State, "It is no state of a key.")
+	}
+	s.faults.SetKey(requested.Name, requested.State)
 	return requested, nil
 }
 

@@ -2,6 +2,7 @@ package gcemock_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"google.golang.org/api/compute/v1"
@@ -49,5 +50,35 @@ func TestAKeyThatCannotBeIsRefused(t *testing.T) {
 			_, err := c.Disks.Insert(project, zone, disk).Do()
 			here.refused(err, http.StatusBadRequest, "invalid")
 		})
+	}
+}
+
+func TestAKeyIsUsedInItsStatesAlone(t *testing.T) {
+	c := open(t, options(t))
+	c.done(c.Disks.Insert(project, zone, &compute.Disk{Name: "data", SizeGb: 10, DiskEncryptionKey: encrypted(oneKey)}).Do())
+	for state, reason := range map[string]string{"DENIED": "kmsPermissionDenied", "DISABLED": "kmsFailedPrecondition"} {
+		setKey(t, c.url, state, http.StatusOK)
+		_, err := c.Disks.CreateSnapshot(project, zone, "data", &compute.Snapshot{Name: "copy"}).Do()
+		c.refused(err, http.StatusBadRequest, reason)
+	}
+	setKey(t, c.url, "MISLAID", http.StatusBadRequest)
+	setKey(t, c.url, "ENABLED", http.StatusOK)
+	c.done(c.Disks.CreateSnapshot(project, zone, "data", &compute.Snapshot{Name: "copy"}).Do())
+}
+
+func setKey(t *testing.T, url, state string, want int) {
+	t.Helper()
+	body := strings.NewReader(`{"name":"` + oneKey + `","state":"` + state + `"}`)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url+"/_mock/keys", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != want {
+		t.Errorf("%s: %s", state, answer.Status)
 	}
 }

@@ -99,6 +99,9 @@ func (s *Server) SetSilent(zone string) { s.engine.Faults.SetSilent(zone) }
 // IsSilent reports whether a zone can't be read.
 func (s *Server) IsSilent(zone string) bool { return s.engine.Faults.IsSilent(zone) }
 
+// SetKey sets the state of a key of Cloud KMS: DISABLED, DESTROYED, DENIED, or ENABLED.
+func (s *Server) SetKey(name, state string) { s.engine.Faults.SetKey(name, state) }
+
 // Inject arms a fault.
 func (s *Server) Inject(requested Fault) error {
 	if err := requested.Check(methods()); err != nil {

@@ -134,7 +134,7 @@ func TestAnImageThatIsNotWantedAnyMoreIsNotWaitedFor(t *testing.T) {
 
 	_, err := on.CreateSnapshot(t.Context(), request)
 
-	w.mustBe(err, backend.NotFound, "no image of disk projects/demo/zones/europe-west3-a/disks/pvc-1 was made")
+	w.mustBe(err, backend.NotFound, "snapshot "+handleOfImage+" was never made")
 }
 
 func TestWhatIsMadeAgainHasTheHandleThatIsRecorded(t *testing.T) {

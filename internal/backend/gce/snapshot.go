@@ -83,9 +83,15 @@ func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, reques
 	}
 	wanted.Key = diskclass.KeyOf(of.Disk)
 	err = c.InsertSnapshot(ctx, of, wanted)
-	switch reason.Of(err) {
-	case reason.InUse:
-		return nil, whyNoImage(ctx, c, of, request, err)
+	switch why := reason.Of(err); why {
+	case reason.InUse, reason.KeyUnusable:
+		if request.Unwanted {
+			return nil, endUndo(ctx, c, wanted, err)
+		}
+		if why == reason.InUse {
+			err = whyNoImage(of, err)
+		}
+		return nil, err
 	case reason.Exists, reason.NotFound:
 		return nil, backend.InProgress.Errorf("snapshot %s exists by now, or disk %s is gone: both are read again: %w", request.ID, of.Path(), err)
 	}
@@ -99,20 +105,23 @@ func (b *gceBackend) insertSnapshot(ctx context.Context, c *cloud.Client, reques
 	return made, err
 }
 
-// whyNoImage explains that no image is made of a disk in use. One that isn't wanted any more isn't waited for: the refusal proves
-// that no earlier call with this request goes on.
-func whyNoImage(ctx context.Context, c *cloud.Client, of *cloud.Disk, request backend.SnapshotRequest, refusal error) error {
-	if !request.Unwanted {
-		return backend.Unavailable.Errorf("disk %s is attached to an instance, and an image is made of a disk that isn't: it is tried again; "+
-			"end the pods that have the volume, or use a VolumeSnapshotClass that makes snapshots: %w", of.Path(), refusal)
-	}
-	switch found, err := c.Snapshot(ctx, request.ID, true); {
+// whyNoImage explains that no image is made of a disk in use.
+func whyNoImage(of *cloud.Disk, refusal error) error {
+	return backend.Unavailable.Errorf("disk %s is attached to an instance, and an image is made of a disk that isn't: it is tried again; "+
+		"end the pods that have the volume, or use a VolumeSnapshotClass that makes snapshots: %w", of.Path(), refusal)
+}
+
+// endUndo ends the wait for a snapshot that isn't wanted any more: the refusal proves that no earlier call with this request
+// goes on.
+func endUndo(ctx context.Context, c *cloud.Client, wanted *cloud.Snapshot, refusal error) error {
+	path := c.SnapshotPath(wanted)
+	switch found, err := c.Snapshot(ctx, wanted.Name, wanted.IsImage); {
 	case err != nil:
 		return err
 	case found != nil:
-		return backend.InProgress.Errorf("image %s exists by now: it is read again", request.ID)
+		return backend.InProgress.Errorf("snapshot %s exists by now: it is read again", path)
 	}
-	return backend.NotFound.Errorf("no image of disk %s was made: %w", of.Path(), refusal)
+	return backend.NotFound.Errorf("snapshot %s was never made: %w", path, refusal)
 }
 
 // diskToKeep finds the disk of a volume: one of this backend, or one that it may attach.

@@ -366,3 +366,11 @@ func TestASnapshotOfAnotherClusterIsNotRetained(t *testing.T) {
 		t.Errorf("it lists %+v", held)
 	}
 }
+
+func TestARestoreToTheSmallestDiskIsNotCalledTooSmall(t *testing.T) {
+	w := newWorld(t)
+	withSnapshot(w, w.open())
+	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Status: http.StatusBadRequest, Reason: "invalid", Message: "no luck"})
+	_, err := w.open().Provision(t.Context(), w.restoring("2")) // of 1Gi, which becomes 10Gi as the snapshot
+	w.mustBe(err, backend.Invalid, "no luck")
+}

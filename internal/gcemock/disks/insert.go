@@ -88,6 +88,9 @@ func (j *insertDisk) Accept(s *engine.Engine) (engine.Target, error) {
 	if j.From, err = SettleSource(s, &j.Disk); err != nil {
 		return engine.Target{}, err
 	}
+	if err := s.CheckKey(j.Disk.DiskEncryptionKey); err != nil {
+		return engine.Target{}, err
+	}
 	if err := settleKind(&j.Disk); err != nil {
 		return engine.Target{}, err
 	}

@@ -78,7 +78,7 @@ func snapshotOf(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
 		return Source{}, 0, wire.NotReady(path)
 	}
 	disk.SourceSnapshotId = strconv.FormatUint(row.Id, 10)
-	return Source{Path: path, ID: row.Id}, row.DiskSizeGb, nil
+	return Source{Path: path, ID: row.Id}, row.DiskSizeGb, s.CheckKey(row.SnapshotEncryptionKey)
 }
 
 func imageOf(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
@@ -93,7 +93,7 @@ func imageOf(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
 		return Source{}, 0, wire.NotReady(row.SelfLink)
 	}
 	disk.SourceImage, disk.SourceImageId = row.SelfLink, strconv.FormatUint(row.Id, 10)
-	return Source{Path: row.SelfLink, ID: row.Id}, row.DiskSizeGb, nil
+	return Source{Path: row.SelfLink, ID: row.Id}, row.DiskSizeGb, s.CheckKey(row.ImageEncryptionKey)
 }
 
 // clonedBy finds the disk that a new disk is a clone of.
@@ -113,7 +113,7 @@ func clonedBy(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
 		return Source{}, 0, wire.Invalid("resource.sourceDisk", path, "The source disk is in another location than its clone.")
 	}
 	disk.SourceDiskId = strconv.FormatUint(row.Id, 10)
-	return Source{Path: path, ID: row.Id}, row.SizeGb, inheritKey(row, disk)
+	return Source{Path: path, ID: row.Id}, row.SizeGb, cmp.Or(inheritKey(row, disk), s.CheckKey(row.DiskEncryptionKey))
 }
 
 // isCloneableTo reports whether a disk can be cloned to the location of its clone. That is within its

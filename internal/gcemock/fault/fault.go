@@ -6,6 +6,7 @@
 package fault
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -116,10 +117,14 @@ type Set struct {
 	delay Latency
 	// down are the zones that are down, and silent those of them that can't be read.
 	down, silent map[string]bool
+	// keys are the states of those keys of Cloud KMS that can't be used.
+	keys map[string]string
 }
 
 // NewSet makes a set without faults and latency.
-func NewSet() *Set { return &Set{down: map[string]bool{}, silent: map[string]bool{}} }
+func NewSet() *Set {
+	return &Set{down: map[string]bool{}, silent: map[string]bool{}, keys: map[string]string{}}
+}
 
 // SetDown takes a zone down, or up again.
 func (f *Set) SetDown(zone string, down bool) {
@@ -133,6 +138,23 @@ func (f *Set) SetSilent(zone string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.down[zone], f.silent[zone] = true, true
+}
+
+// KeyDenied is the state of a key that the Compute Engine service agent may not use.
+const KeyDenied = "DENIED"
+
+// SetKey sets the state of a key of Cloud KMS: DISABLED, DESTROYED, KeyDenied, or ENABLED.
+func (f *Set) SetKey(name, state string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.keys[name] = state
+}
+
+// Key is the state of a key of Cloud KMS.
+func (f *Set) Key(name string) string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return cmp.Or(f.keys[name], "ENABLED")
 }
 
 // IsSilent reports whether a zone can't be read.

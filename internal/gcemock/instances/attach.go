@@ -113,7 +113,7 @@ func checkAttachable(s *engine.Engine, requested state.Attachment, operation str
 	case disk.Status != state.StatusReady:
 		return wire.NotReady(requested.Disk)
 	}
-	if err := checkReplicaZone(disk, instance); err != nil {
+	if err := cmp.Or(checkReplicaZone(disk, instance), s.CheckKey(disk.DiskEncryptionKey)); err != nil {
 		return err
 	}
 	if err := checkSharing(s, disk, requested, operation); err != nil {

@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"cmp"
 	"strconv"
 
 	"google.golang.org/api/compute/v1"
@@ -17,7 +18,7 @@ func findSnapshotSource(s *engine.Engine, row *compute.Snapshot, _ bool) (disks.
 	if path == "" {
 		disk, err := s.FindReadyDisk(row.SourceDisk)
 		row.SourceDiskId, row.DiskSizeGb, row.SnapshotEncryptionKey = strconv.FormatUint(disk.Id, 10), disk.SizeGb, disk.DiskEncryptionKey
-		return disks.Source{Path: disk.SelfLink, ID: disk.Id}, err
+		return disks.Source{Path: disk.SelfLink, ID: disk.Id}, cmp.Or(err, s.CheckKey(disk.DiskEncryptionKey))
 	}
 	instant, found := s.Instants.Get(path)
 	switch {

@@ -112,6 +112,19 @@ func ZoneDown(zone string) error {
 	return &Error{Status: http.StatusServiceUnavailable, Reason: "backendError", Message: fmt.Sprintf("The zone '%s' is down", zone)}
 }
 
+// KeyDenied refuses what needs a key of Cloud KMS that the Compute Engine service agent may not use.
+func KeyDenied(key string) error {
+	return &Error{Status: http.StatusBadRequest, Reason: "kmsPermissionDenied", Message: fmt.Sprintf(
+		"Cloud KMS error when using key %s: Permission 'cloudkms.cryptoKeyVersions.useToEncrypt' denied on resource '%s' (or it may not exist).", key, key)}
+}
+
+// KeyNotEnabled refuses what needs a key of Cloud KMS in another state. Google documents no reason: this one follows that of
+// KeyDenied.
+func KeyNotEnabled(version, state string) error {
+	return &Error{Status: http.StatusBadRequest, Reason: "kmsFailedPrecondition", Message: fmt.Sprintf(
+		"Cloud KMS error when using key %s: %s is not enabled, current state is: %s.", version, version, state)}
+}
+
 // NotReady refuses a call about a resource that another operation makes or deletes.
 func NotReady(path string) error {
 	return &Error{Status: http.StatusBadRequest, Reason: reasonNotReady, Message: fmt.Sprintf("The resource '%s' is not ready", path)}

@@ -28,13 +28,15 @@ func (m Maker) whyNotMade(ctx context.Context, c *cloud.Client, plan Draft, disk
 			}
 		}
 		return backend.InProgress.Errorf("disk %s exists by now: it is read again", disk.Name)
+	case why == reason.KeyUnusable && plan.Request.Unwanted:
+		return m.endUndo(ctx, c, plan, refusal)
 	case why == reason.Forbidden && disk.Params != nil:
 		return m.whyNotTagged(ctx, c, plan, disk, refusal)
 	case why != reason.NotFound && why != reason.Invalid:
 		return refusal
 	}
 	if plan.Request.Source != nil {
-		if err := m.whyNotCopied(ctx, c, plan.Request, refusal); !errors.Is(err, refusal) {
+		if err := m.whyNotCopied(ctx, c, plan.Request, disk.SizeGb, refusal); !errors.Is(err, refusal) {
 			return err
 		}
 	}
@@ -56,12 +58,17 @@ func (m Maker) whyInvalid(ctx context.Context, c *cloud.Client, plan Draft, disk
 	return refusal
 }
 
-// whyNotTagged explains that an insert of a disk with tags was forbidden. It ends an undo: no earlier insert is under way, and
-// none made the disk.
+// whyNotTagged explains that an insert of a disk with tags was forbidden.
 func (m Maker) whyNotTagged(ctx context.Context, c *cloud.Client, plan Draft, disk *compute.Disk, refusal error) error {
 	if !plan.Request.Unwanted {
 		return tags.WhyRefused(disk, refusal)
 	}
+	return m.endUndo(ctx, c, plan, refusal)
+}
+
+// endUndo ends an undo, though its repeat of the insert is refused for a reason that may pass: no earlier insert is under
+// way, and none made the disk.
+func (m Maker) endUndo(ctx context.Context, c *cloud.Client, plan Draft, refusal error) error {
 	if err := c.CheckNoInsert(ctx, plan.Request.ID, plan.At()); err != nil {
 		return err
 	}
@@ -98,7 +105,7 @@ func (m Maker) WhyNotGrown(ctx context.Context, c *cloud.Client, found *cloud.Di
 
 // whyNotCopied explains why the cloud refused to make a copy. It is asked after the call: an earlier one
 // may have made the copy while its source was there.
-func (m Maker) whyNotCopied(ctx context.Context, c *cloud.Client, request backend.Request, refusal error) error {
+func (m Maker) whyNotCopied(ctx context.Context, c *cloud.Client, request backend.Request, sizeGb int64, refusal error) error {
 	if request.Source.Snapshot == "" {
 		_, err := m.OriginOf(ctx, c, request)
 		if err == nil {
@@ -112,7 +119,7 @@ func (m Maker) whyNotCopied(ctx context.Context, c *cloud.Client, request backen
 		return err
 	case found == nil:
 		return errNoOrigin("snapshot " + request.Source.Snapshot)
-	case found.DiskSizeGb > size.InGib(request.Capacity):
+	case found.DiskSizeGb > sizeGb:
 		return backend.Invalid.Errorf("snapshot %s is of a disk with %dGi: ask for at least as much", request.Source.Snapshot, found.DiskSizeGb)
 	}
 	return refusal

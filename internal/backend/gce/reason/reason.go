@@ -56,6 +56,7 @@ const (
 	Forbidden       Reason = "forbidden"
 	signedOut       Reason = "autherror"
 	unready         Reason = "unavailable"
+	KeyUnusable     Reason = "kmspermissiondenied" // any that begins with kms
 	apiMissing      Reason = "accessnotconfigured"
 	noAPI           Reason = "noapi" // Stowage's own
 )
@@ -111,6 +112,9 @@ func normalize(word string) Reason {
 	if usual, other := spellings[said]; other {
 		return usual
 	}
+	if strings.HasPrefix(string(said), "kms") {
+		return KeyUnusable // denied, disabled, destroyed, or out of reach
+	}
 	if strings.HasSuffix(string(said), string(overQuota)) {
 		return overQuota // a region's, or a zone's
 	}
@@ -135,6 +139,7 @@ var meanings = map[Reason]meaning{
 	tooFast:         {backend.Unavailable, "there are too many calls for project %[1]s: it is tried again"},
 	Invalid:         {backend.Invalid, "the Compute API takes no such request: look at gce.project, gce.zones, gce.diskType, gce.labels, gce.provisionedIOPS and gce.encryptionKey, and at the claim's StorageClass and VolumeAttributesClass"},
 	Forbidden:       {backend.Unavailable, "%[2]s may not do that in project %[1]s: grant the roles compute.instanceAdmin.v1 and iam.serviceAccountUser"},
+	KeyUnusable:     {backend.Unavailable, "Cloud KMS refuses the encryption key: enable its version, or grant the Compute Engine service agent of project %[1]s the role cloudkms.cryptoKeyEncrypterDecrypter on it"},
 	apiMissing:      {backend.Unavailable, "switch the Compute Engine API on in project %[1]s"},
 	signedOut:       {backend.Unavailable, "%[2]s isn't accepted: renew it, or set gce.credentialsSecret"},
 	noAPI:           {backend.Unavailable, "no Compute API answers there: correct gce.endpoint"},
