@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,13 +43,16 @@ func TestNamesOfObjectsAreCompleted(t *testing.T) {
 		{[]string{"explain", ""}, "pod\npvc\npv\n"},
 		{[]string{"explain", "pod", "d"}, "db\n"},
 		{[]string{"explain", "pv", ""}, "v\n"},
-		{[]string{"undelete", "v"}, "v\n"},
+		{[]string{"undelete", "v"}, "v\nvolumesnapshotcontent/\n"},
+		{[]string{"undelete", "volumesnapshotcontent/u"}, "volumesnapshotcontent/undeletable-1\n"},
 		{[]string{"undelete", "x"}, ":4\n"},
 		{[]string{"list", "--output", ""}, "wide\njson\nyaml\n"},
 	} {
 		streams, _, out, _ := genericiooptions.NewTestIOStreams()
 		c := cluster.New(streams)
-		c.Open = func() (client.Client, error) { return kubectltest.Client(Pod("db", ""), Volume("v")), nil }
+		c.Open = func() (client.Client, error) {
+			return kubectltest.Client(Pod("db", ""), Volume("v"), &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "undeletable-1"}}), nil
+		}
 		*c.Flags.Namespace = "default"
 		command := root(c)
 		command.SetArgs(append([]string{"__complete"}, test.arguments...))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +52,7 @@ func New(c *cluster.Cluster) *cobra.Command {
 			if len(arguments) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return c.Complete(corev1.SchemeGroupVersion.WithKind("PersistentVolumeList"), false, typed)
+			return complete(c, typed)
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			printer, err := flags.Printer(c.Streams.Out)
@@ -92,6 +93,23 @@ func New(c *cluster.Cluster) *cobra.Command {
 	command.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait until the claim is bound, or the VolumeSnapshot ready.")
 	_ = command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
+}
+
+// complete returns the names of PersistentVolumes and, after their kind, those of VolumeSnapshotContents.
+func complete(c *cluster.Cluster, typed string) ([]string, cobra.ShellCompDirective) {
+	const kind = "volumesnapshotcontent/"
+	if name, isSnapshot := strings.CutPrefix(typed, kind); isSnapshot {
+		names, then := c.Complete(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotContentList"), false, name)
+		for i := range names {
+			names[i] = kind + names[i]
+		}
+		return names, then
+	}
+	names, then := c.Complete(corev1.SchemeGroupVersion.WithKind("PersistentVolumeList"), false, typed)
+	if strings.HasPrefix(kind, typed) {
+		names, then = append(names, kind), then|cobra.ShellCompDirectiveNoSpace
+	}
+	return names, then
 }
 
 func parseDryRun(value string) (bool, error) {
