@@ -60,12 +60,12 @@ func (n nodes) CSINodes(context.Context) (all []storagev1.CSINode, err error) {
 var inOneZone = nodes{node: zone, otherNode: zone}
 
 // backend is that of the driver's StorageBackend, as reconcilers call it.
-func (b *testbed) backend(t *testing.T, of nodes) asReconcilers {
+func (b *testbed) backend(t *testing.T, of nodes, diskType string) asReconcilers {
 	t.Helper()
 	object := &stowagev1alpha1.StorageBackend{ObjectMeta: metav1.ObjectMeta{Name: driverName}}
 	object.Spec.CSI = &stowagev1alpha1.CSIBackend{
 		Driver: driverName, Endpoint: "unix://" + b.path("csi.sock"), Timeout: metav1.Duration{Duration: 30 * time.Second},
-		Parameters: map[string]stowagev1alpha1.CSIParameter{"type": "pd-balanced"},
+		Parameters: map[string]stowagev1alpha1.CSIParameter{"type": stowagev1alpha1.CSIParameter(diskType)},
 	}
 	calls, err := measured.New(prometheus.NewRegistry(), logr.Discard())
 	if err != nil {
@@ -162,14 +162,14 @@ func TestStowageKeepsTheContractWithTheDriver(t *testing.T) {
 	t.Run("volumes", func(t *testing.T) {
 		backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
 			t.Cleanup(b.removeAll)
-			return b.backend(t, inOneZone), b.hasDisk
+			return b.backend(t, inOneZone, "pd-balanced"), b.hasDisk
 		})
 	})
 	t.Run("attachments", func(t *testing.T) {
 		backendtest.AttachContract(t, func(t *testing.T) backendtest.Machines {
 			t.Cleanup(b.removeAll)
 			return backendtest.Machines{
-				Backend: b.backend(t, inOneZone),
+				Backend: b.backend(t, inOneZone, "pd-balanced"),
 				Nodes: [2]backend.NodeIdentity{
 					{Name: node, DriverID: instanceID(node)}, {Name: otherNode, DriverID: instanceID(otherNode)},
 				},
@@ -186,7 +186,7 @@ func TestAnUndoRemovesTheDiskInTheZoneOfItsNode(t *testing.T) {
 	b, in := newTestbed(t, "undo", subjects[0]), nodes{node: zone, otherNode: other}
 	all, _ := in.Nodes(t.Context())
 	for i := range all {
-		request, opened := backendtest.Request("1"), b.backend(t, in)
+		request, opened := backendtest.Request("1"), b.backend(t, in, "pd-balanced")
 		request.Node = &all[i]
 		made, err := opened.Provision(t.Context(), request)
 		if want := "/zones/" + in[all[i].Name] + "/"; err != nil || !strings.Contains(made.Handle, want) {

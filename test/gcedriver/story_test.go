@@ -127,18 +127,18 @@ func (s *story) get(object client.Object) error {
 }
 
 // eventually tries until there is no error.
-func (s *story) eventually(what string, try func() error) {
-	s.Helper()
+func (b *testbed) eventually(what string, try func() error) {
+	b.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	begun := time.Now()
 	for err := try(); err != nil; err = try() {
 		if time.Since(begun) > patience {
-			s.Fatalf("it doesn't hold that %s: %v", what, err)
+			b.Fatalf("it doesn't hold that %s: %v", what, err)
 		}
 		<-tick.C
 	}
-	s.Logf("%4.1f s: %s", time.Since(begun).Seconds(), what)
+	b.Logf("%4.1f s: %s", time.Since(begun).Seconds(), what)
 }
 
 func (s *story) isBound(claim *corev1.PersistentVolumeClaim) error {
