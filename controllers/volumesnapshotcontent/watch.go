@@ -78,7 +78,8 @@ func (r *Reconciler) contentsOfNodeVolume(ctx context.Context, object client.Obj
 	}
 	content, name := &snapshotv1.VolumeSnapshotContent{}, snapshots.ContentName(made.Spec.SnapshotUID)
 	err = r.client.Get(ctx, client.ObjectKey{Name: name}, content)
-	if content.Name = name; err == nil || made.DeletionTimestamp.IsZero() {
+	if err == nil || made.DeletionTimestamp.IsZero() {
+		content.Name = name // the cache may not show it yet
 		contents.Items = append(contents.Items, *content)
 	}
 	var found []reconcile.Request

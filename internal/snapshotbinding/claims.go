@@ -1,5 +1,5 @@
 // Package snapshotbinding has what binds VolumeSnapshots and VolumeGroupSnapshots alike to their contents. It finds the claims that
-// snapshots are made of, and keeps them until those are ready: either reconciler may need a claim that the other lets go.
+// snapshots are made of, and keeps them until those are ready: both reconcilers may need the same claim.
 package snapshotbinding
 
 import (

@@ -37,7 +37,7 @@ func (c Content) Tie(ctx context.Context, to client.Client, owner client.Object,
 	case c.GetDeletionTimestamp().IsZero():
 		changed = controllerutil.AddFinalizer(c.Object, c.Protection) || changed
 	case changed:
-		return snapshots.NewProblem(reason, "the content %s is being deleted: create another object with another content", c.GetName())
+		return snapshots.NewProblem(reason, "content %s is being deleted: create the snapshot again, with another content", c.GetName())
 	}
 	if !changed {
 		return nil

@@ -90,7 +90,6 @@ func (k *kept) fileByFile() {
 
 // moved backs up and restores what snapshots have, without these. The node of a mover's pod may have no NFS client here.
 func (k *kept) moved() {
-	local := []string{directories, images}
 	scenario.Step("the share's pod goes, all others write once more, and pods of local volumes go", func() error {
 		gone := k.remove(k.podOf(shared), k.claim(shared, "1Gi", fixture.ClaimNamed(shared)))
 		k.classes = []string{directories, images, machineDisks}
@@ -100,21 +99,23 @@ func (k *kept) moved() {
 		_, err := k.completes(commands("Snapshots that are moved", 1)[0], "moved")
 		return errors.Join(err, k.soon(func() error { return k.snapshotsAre(0) }))
 	})
-	k.comesBack("moved", "third", local...)
+	k.comesBack("moved", "third", directories, images)
 }
 
 // comesBack deletes the namespace, and restores it. At the same time, pods that were not backed up are created again.
 func (k *kept) comesBack(backup, written string, absent ...string) {
 	scenario.Step("the namespace goes, with its volumes", func() error { return errors.Join(k.clear(), k.gone(k.object())) })
-	const restore = ""
-	scenario.Step("it is restored", func() error {
-		return atOnce(append(absent, restore), func(class string) error {
-			if class != restore {
-				return k.soon(func() error { return client.IgnoreAlreadyExists(k.cluster.Client.Create(k.ctx, k.podOf(class))) })
-			}
-			_, err := k.completes(commands("With snapshots", 4)[1], backup)
-			return err
+	restore := func() error {
+		_, err := k.completes(commands("With snapshots", 4)[1], backup)
+		return err
+	}
+	createPods := func() error {
+		return atOnce(absent, func(class string) error {
+			return k.soon(func() error { return client.IgnoreAlreadyExists(k.cluster.Client.Create(k.ctx, k.podOf(class))) })
 		})
+	}
+	scenario.Step("it is restored", func() error {
+		return atOnce([]func() error{restore, createPods}, func(do func() error) error { return do() })
 	})
 	scenario.Step("each pod reads what was written", func() error {
 		return atOnce(k.classes, func(class string) error {
