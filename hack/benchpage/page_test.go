@@ -72,6 +72,44 @@ func TestThePageHasTargetsBesideThoseOfTheLastRunAndPlots(t *testing.T) {
 	}
 }
 
+func TestAQuickRunIsComparedAtEqualSizesAlone(t *testing.T) {
+	folder := t.TempDir()
+	now, earlier, to := filepath.Join(folder, "now.json"), filepath.Join(folder, "earlier.json"), filepath.Join(folder, "page.html")
+	whole := sample("0.85 x")
+	whole.Targets = append(whole.Targets, target{Name: "n=2000: speed", Measured: "0.77 x", Met: true})
+	write(t, earlier, whole)
+	quick := sample("0.95 x")
+	quick.Quick = true
+	quick.LeftOut = []struct{ Name, Why string }{{"crowd", "it is large"}, {"scale", "it is larger"}}
+	quick.Targets = append(quick.Targets, target{Name: "n=500: speed", Measured: "0.66 x", Small: "500 compared, judged from 1000"})
+	write(t, now, quick)
+
+	if err := run(now, earlier, to); err != nil {
+		t.Fatal(err)
+	}
+
+	content, _ := os.ReadFile(to)
+	for _, want := range []string{
+		"A quick run", "one of them is quick", "<td>0.95 x<td>0.85 x", "<td>0.66 x<td><td", "too small: 500 compared, judged from 1000",
+		"Left out: crowd (it is large); scale (it is larger).",
+	} {
+		if !strings.Contains(string(content), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(string(content), "0.77 x") {
+		t.Error("another size is compared")
+	}
+	write(t, now, whole)
+	write(t, earlier, quick)
+	if err := run(now, earlier, to); err != nil {
+		t.Fatal(err)
+	}
+	if content, _ = os.ReadFile(to); !strings.Contains(string(content), "Compared with the quick run") {
+		t.Error("the page doesn't say that the earlier run is quick")
+	}
+}
+
 func TestWithoutAnEarlierRunThePageSaysSo(t *testing.T) {
 	folder := t.TempDir()
 	now, to := filepath.Join(folder, "now.json"), filepath.Join(folder, "page.html")

@@ -13,6 +13,9 @@ type results struct {
 	Version string
 	CPUs    int
 	Load    string
+	// Quick is a run of --quick, and LeftOut what a run doesn't have, and why.
+	Quick   bool
+	LeftOut []struct{ Name, Why string }
 	Results []result
 	Events  []event
 	Targets []target
@@ -35,11 +38,15 @@ type event struct {
 type target struct {
 	Name, Wanted, Measured string
 	Met, Gate              bool
+	// Small says how little was measured, where that is too little to judge the target.
+	Small string
 }
 
 // verdict is what became of a target.
 func (t target) verdict() string {
 	switch {
+	case t.Small != "":
+		return "too small: " + t.Small
 	case t.Wanted == "":
 		return "for information"
 	case t.Met:

@@ -52,10 +52,7 @@ func (b *testbed) measureAttach() (err error) {
 	if err := b.createPods(f, f.keeper); err != nil {
 		return fmt.Errorf("creating pods: %w", err)
 	}
-	b.report.begin(table{
-		of: "PHASE", columns: []string{"N", "SECONDS", "PER SEC", "WRITES", "OTHERS", "CPU ms"},
-		explain: func(r result) bool { return r.Program != bareName },
-	})
+	b.report.begin("attach")
 	measure := func(c contender) error {
 		if c.name == bareName {
 			return b.bareAttachRound(f)

@@ -29,10 +29,7 @@ func (b *testbed) measureBind() error {
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", subject.name, err)
 	}
-	b.report.begin(table{
-		of: "WORKLOAD", columns: []string{"N", "BOUND", "PER SEC", "P50 ms", "P99 ms", "MAX ms", "WRITES", "CPU ms", "MiB"},
-		explain: func(r result) bool { return r.Writes != writesPerBind },
-	})
+	b.report.begin("bind")
 	for _, n := range slices.Sorted(slices.Values(b.options.sizes)) {
 		for _, name := range b.options.workloads {
 			w, err := named(workloads, "workload", name)

@@ -53,7 +53,7 @@ func (b *testbed) measureCSI() error {
 	if err != nil {
 		return err
 	}
-	b.report.begin(table{of: "DRIVERS", columns: []string{"N", "BOUND", "PER SEC", "P50 ms", "P99 ms", "REQUESTS", "CPU ms", "MiB", "DELETED/S", "LEFT"}})
+	b.report.begin("csi")
 	beds := []*csiBed{b.csiBed(1), b.csiBed(b.options.csiDrivers)}
 	if err := beds[0].whileDriversRun(func() error { return beds[0].compare(sidecars) }); err != nil {
 		return err

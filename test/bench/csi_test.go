@@ -21,10 +21,10 @@ func TestASlowDriverIsSeenBesideAFastOne(t *testing.T) {
 
 func TestAManagerIsComparedWithSidecarsThatBoundAll(t *testing.T) {
 	missed := func(change func(*result)) (names []string) {
-		sidecars := result{Benchmark: "csi", Case: "1", Program: sidecarsName, N: 500, Done: 500, PerSecond: 50, PeakMiB: 100, Requests: requests{"GET pods": 9}}
+		sidecars := result{Benchmark: "csi", Case: "1", Program: sidecarsName, N: 1000, Done: 1000, PerSecond: 50, PeakMiB: 100, Requests: requests{"GET pods": 9}}
 		change(&sidecars)
 		r := &report{out: io.Discard, Results: []result{
-			{Benchmark: "csi", Case: "1", Program: managerName, N: 500, Done: 500, PerSecond: 100, PeakMiB: 50, Requests: requests{"GET pods": 7}}, sidecars,
+			{Benchmark: "csi", Case: "1", Program: managerName, N: 1000, Done: 1000, PerSecond: 100, PeakMiB: 50, Requests: requests{"GET pods": 7}}, sidecars,
 		}}
 		r.judge()
 		for _, target := range r.Targets {
@@ -39,9 +39,9 @@ func TestAManagerIsComparedWithSidecarsThatBoundAll(t *testing.T) {
 		missed []string
 	}{
 		{func(*result) {}, nil},
-		{func(sidecars *result) { sidecars.Done-- }, []string{"csi, drivers=1, n=500: each claim bound by the sidecars"}},
-		{func(sidecars *result) { sidecars.PerSecond = 200 }, []string{"csi, drivers=1, n=500: speed, to that of the sidecars"}},
-		{func(sidecars *result) { sidecars.PeakMiB = 40 }, []string{"csi, drivers=1, n=500: memory, to that of the sidecars"}},
+		{func(sidecars *result) { sidecars.Done-- }, []string{"csi, drivers=1, n=1000: each claim bound by the sidecars"}},
+		{func(sidecars *result) { sidecars.PerSecond = 200 }, []string{"csi, drivers=1, n=1000: speed, to that of the sidecars"}},
+		{func(sidecars *result) { sidecars.PeakMiB = 40 }, []string{"csi, drivers=1, n=1000: memory, to that of the sidecars"}},
 	} {
 		if got := missed(tc.change); !slices.Equal(got, tc.missed) {
 			t.Errorf("%v are missed, not %v", got, tc.missed)
@@ -61,7 +61,7 @@ func TestSeveralDriversAreComparedWithOne(t *testing.T) {
 			missed = append(missed, target.Name)
 		}
 	}
-	wanted := []string{"csi, drivers=10, n=1000: time of the slowest driver, to that of the fastest", "csi, drivers=10, n=1000: memory, to that with one driver"}
+	wanted := []string{"csi, drivers=10, n=1000: the slowest driver's time, to the fastest's", "csi, drivers=10, n=1000: memory, to that with one driver"}
 	if !slices.Equal(missed, wanted) {
 		t.Errorf("%v are missed, not %v", missed, wanted)
 	}

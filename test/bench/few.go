@@ -10,7 +10,6 @@ const (
 	crowdSize    = 5000
 	crowdMatches = 10
 	crowdSamples = 10
-	lateSamples  = 50
 	// beyond is a number that no object of the few has.
 	beyond = 50000
 )
@@ -31,11 +30,11 @@ type crowdResult struct {
 // measureLateVolume measures from the creation of a volume to the moment when the
 // claim that waited for it is bound.
 func (b *testbed) measureLateVolume() error {
-	got, err := b.bindFew(lone, span{n: 1}, lateSamples, 0)
+	got, err := b.bindFew(lone, span{n: 1}, b.options.lates, 0)
 	if err != nil {
 		return err
 	}
-	b.report.LateVolume = &got
+	b.report.LateVolume, b.report.LateSamples = &got, b.options.lates
 	fmt.Fprintf(b.report.out, "\nA claim waits; its volume appears; bound after: %s\n", got)
 	return nil
 }

@@ -17,8 +17,8 @@ func bindRounds(speed float64) []result {
 // provisionRounds are the same of the benchmark provision.
 func provisionRounds(speed float64) []result {
 	return []result{
-		{Benchmark: "provision", Case: "provision", Program: managerName, N: 500, Done: 500, PerSecond: speed, Writes: 5},
-		{Benchmark: "provision", Case: "provision", Program: bareName, N: 500, Done: 500, PerSecond: 200, Writes: 5},
+		{Benchmark: "provision", Case: "provision", Program: managerName, N: 1000, Done: 1000, PerSecond: speed, Writes: 5},
+		{Benchmark: "provision", Case: "provision", Program: bareName, N: 1000, Done: 1000, PerSecond: 200, Writes: 5},
 	}
 }
 
@@ -79,10 +79,10 @@ func TestAMissedGateOfProvisioningIsNamed(t *testing.T) {
 	}
 }
 
-// TestEachTargetIsJudged has results of all benchmarks, and the names of all targets.
-func TestEachTargetIsJudged(t *testing.T) {
+// judgedNames are the names of the targets of all benchmarks.
+func judgedNames() (names []string) {
 	r := &report{
-		LateVolume: &latency{}, Crowd: &crowdResult{}, Idle: &idleResult{}, NodeIdle: &nodeIdle{Pods: 110, Volumes: 5},
+		LateVolume: &latency{}, LateSamples: 50, Takeover: &takeoverResult{Waiting: 10000}, Scales: []scaleResult{{Pairs: 100000}}, Crowd: &crowdResult{}, Idle: &idleResult{}, NodeIdle: &nodeIdle{Pods: 110, Volumes: 5},
 		Events: []eventCost{{clusterSize: eventSizes[0], Cycle: 1}, {clusterSize: eventSizes[1], Cycle: 1}, {clusterSize: eventSizes[2], Cycle: 1}},
 	}
 	for _, of := range []struct {
@@ -91,6 +91,8 @@ func TestEachTargetIsJudged(t *testing.T) {
 	}{
 		{"bind", "identical", []int{500, growthFrom, 2000, growthTo}},
 		{"provision", "provision", []int{500, 5000}},
+		{"csi", "1", []int{500, 10000}},
+		{"csi", "10", []int{10000}},
 		{"local", "Directory", []int{500}},
 		{"local", "Image", []int{500}},
 		{"attach", "attach", []int{1000}},
@@ -101,19 +103,23 @@ func TestEachTargetIsJudged(t *testing.T) {
 	} {
 		for _, n := range of.ns {
 			for _, program := range []string{managerName, bareName} {
-				r.Results = append(r.Results, result{Benchmark: of.benchmark, Case: of.name, Program: program, N: n, Done: n, Seconds: 1, PerSecond: 1, CPUEach: 1})
+				r.Results = append(r.Results, result{Benchmark: of.benchmark, Case: of.name, Program: program, N: n, Done: n, Seconds: 1, PerSecond: 1, CPUEach: 1, Spread: 1})
 			}
 		}
 	}
 	r.judge()
-	var names []string
 	for _, target := range r.Targets {
 		names = append(names, target.Name)
 	}
+	return names
+}
+
+func TestEachTargetIsJudged(t *testing.T) {
+	names := judgedNames()
 	for _, want := range []string{
 		"identical, n=500: part of the bare writes' speed", "identical, n=2000: part of the bare writes' speed, goal",
 		"identical, n=2000: part of the bare writes' speed, gate", "identical, n=10000: part of the bare writes' speed, gate",
-		"CPU per bind, n=10000 to n=1000", "claim waits, its volume appears: bound after, max",
+		"CPU per bind, n=10000 to n=1000", "claim waits, its volume appears, 50 times: bound after, max",
 		"p99 beside unmatchable claims, to p99 without", "live heap per idle pair",
 		"provision, n=500: part of the bare writes' speed, gate", "provision: CPU per claim, n=5000 to n=500",
 		"local, Directory, n=500: each claim bound", "local, Directory, n=500: left when all is deleted",
@@ -127,7 +133,7 @@ func TestEachTargetIsJudged(t *testing.T) {
 			t.Errorf("%q is not judged", want)
 		}
 	}
-	if len(names) != 50 {
+	if len(names) != 77 {
 		t.Errorf("%d targets are judged: %q", len(names), names)
 	}
 }

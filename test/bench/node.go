@@ -19,7 +19,6 @@ import (
 
 const (
 	mounterNode = "bench-mounter"
-	idleFor     = 30 * time.Second
 	// leavingSeconds is the grace period that pods are deleted with: they have no
 	// containers that would use it, but 0 would take them from the API server at once.
 	leavingSeconds = 1
@@ -51,7 +50,7 @@ func (b *testbed) measureNode() (err error) {
 	if err := b.client.Create(b.ctx, fixture.Node(mounterNode)); err != nil {
 		return fmt.Errorf("creating a node: %w", err)
 	}
-	b.report.begin(table{of: "PODS, PHASE", columns: []string{"N", "VOLUMES", "SECONDS", "P50 ms", "P99 ms", "REQUESTS", "CPU ms"}})
+	b.report.begin("node")
 	for _, set := range podSets {
 		if err := b.preparePods(set); err != nil {
 			return fmt.Errorf("preparing %s: %w", set.name, err)
@@ -145,6 +144,10 @@ func (b *testbed) startMounter(c contender) (processes, error) {
 }
 
 func (b *testbed) measureIdleNode(agent contender) error {
+	idleFor := b.options.nodeIdle
+	if idleFor == 0 {
+		return nil
+	}
 	if err := b.preparePods(fullNode); err != nil {
 		return err
 	}

@@ -68,10 +68,7 @@ func (b *testbed) measureProvision() (err error) {
 	if p.spent, err = b.startCost(manager); err != nil {
 		return err
 	}
-	b.report.begin(table{
-		of: "WORKLOAD", columns: []string{"N", "BOUND", "PER SEC", "WRITES", "OTHERS", "CPU ms", "DELETED/S", "LEFT"},
-		explain: func(r result) bool { return r.Writes != writesPerClaim },
-	})
+	b.report.begin("provision")
 	rounds := b.options.rounds
 	for _, n := range slices.Sorted(slices.Values(b.options.provisions)) {
 		if err := takeTurns(rounds, func(c contender) error { return p.round(n, c) }, manager, bare); err != nil {
@@ -85,7 +82,7 @@ func (b *testbed) measureProvision() (err error) {
 // measureLocal has volumes made on this machine's disk, in both layouts, by manager and
 // node agent and by the bare client, in turn.
 func (b *testbed) measureLocal() error {
-	b.report.begin(table{of: "LAYOUT", columns: []string{"N", "BOUND", "SECONDS", "P50 ms", "P99 ms", "DELETED/S", "LEFT"}})
+	b.report.begin("local")
 	for _, layout := range []stowagev1alpha1.LocalLayout{stowagev1alpha1.LayoutDirectory, stowagev1alpha1.LayoutImage} {
 		if err := b.measureLayout(layout); err != nil {
 			return fmt.Errorf("layout %s: %w", layout, err)

@@ -22,50 +22,28 @@ type report struct {
 	CPUs    int
 	// Load is the machine's load average as the benchmark began: what else it
 	// was doing.
-	Load       string
+	Load string
+	// Quick is a run of --quick. Took is how long each benchmark took, and LeftOut what wasn't measured.
+	Quick         bool   `json:",omitempty"`
+	Took, LeftOut []part `json:",omitempty"`
+
 	Results    []result
-	LateVolume *latency        `json:",omitempty"`
-	Crowd      *crowdResult    `json:",omitempty"`
-	Idle       *idleResult     `json:",omitempty"`
-	Takeover   *takeoverResult `json:",omitempty"`
-	Scales     []scaleResult   `json:",omitempty"`
-	Events     []eventCost     `json:",omitempty"`
-	NodeIdle   *nodeIdle       `json:",omitempty"`
-	Targets    []target
+	LateVolume *latency `json:",omitempty"`
+	// LateSamples is how often it was measured.
+	LateSamples int             `json:",omitempty"`
+	Crowd       *crowdResult    `json:",omitempty"`
+	Idle        *idleResult     `json:",omitempty"`
+	Takeover    *takeoverResult `json:",omitempty"`
+	Scales      []scaleResult   `json:",omitempty"`
+	Events      []eventCost     `json:",omitempty"`
+	NodeIdle    *nodeIdle       `json:",omitempty"`
+	Targets     []target
 
 	out   io.Writer
 	table table
+	// judging is the benchmark whose targets are judged.
+	judging string
 }
-
-type table struct {
-	// of is the title of the first column, the results' case.
-	of      string
-	columns []string
-	explain func(result) bool
-}
-
-var columns = map[string]struct {
-	width int
-	value func(result) string
-}{
-	"N":         {6, func(r result) string { return fmt.Sprint(r.N) }},
-	"BOUND":     {6, func(r result) string { return fmt.Sprint(r.Done) }},
-	"VOLUMES":   {8, func(r result) string { return fmt.Sprint(r.Volumes) }},
-	"SECONDS":   {8, func(r result) string { return decimals(3, r.Seconds) }},
-	"PER SEC":   {8, func(r result) string { return decimals(0, r.PerSecond) }},
-	"P50 ms":    {8, func(r result) string { return decimals(0, r.Latency.P50) }},
-	"P99 ms":    {8, func(r result) string { return decimals(0, r.Latency.P99) }},
-	"MAX ms":    {8, func(r result) string { return decimals(0, r.Latency.Max) }},
-	"WRITES":    {7, func(r result) string { return decimals(2, r.Writes) }},
-	"OTHERS":    {7, func(r result) string { return decimals(2, r.Others) }},
-	"REQUESTS":  {9, func(r result) string { return decimals(1, float64(r.Requests.total())/float64(r.N)) }},
-	"CPU ms":    {7, func(r result) string { return decimals(2, r.CPUEach) }},
-	"MiB":       {6, func(r result) string { return decimals(0, r.PeakMiB) }},
-	"DELETED/S": {9, func(r result) string { return decimals(0, r.DeletedPerSecond) }},
-	"LEFT":      {6, func(r result) string { return fmt.Sprint(r.Left) }},
-}
-
-func decimals[T ~float64](n int, value T) string { return fmt.Sprintf("%.*f", n, float64(value)) }
 
 func newReport(out io.Writer) *report {
 	load, _ := os.ReadFile("/proc/loadavg") // without it, it isn't shown
@@ -76,17 +54,6 @@ func newReport(out io.Writer) *report {
 	}
 	fmt.Fprintf(out, "%s, %d CPUs, load average before: %s\n", r.Time.Format(time.RFC3339), r.CPUs, r.Load)
 	return r
-}
-
-const caseColumns = "%-20s %-11s"
-
-func (r *report) begin(t table) {
-	r.table = t
-	fmt.Fprintf(r.out, "\n"+caseColumns, t.of, "PROGRAM")
-	for _, title := range t.columns {
-		fmt.Fprintf(r.out, " %*s", columns[title].width, title)
-	}
-	fmt.Fprintln(r.out)
 }
 
 // add prints a round as it ends. Why it isn't as it should be stands below.
@@ -108,29 +75,38 @@ func (r *report) add(got result) {
 	}
 }
 
+// printTargets prints all targets of one case below it.
 func (r *report) printTargets() {
 	if len(r.Targets) == 0 {
 		return
 	}
-	fmt.Fprintf(r.out, "\n%-62s %-22s %-24s %s\n", "TARGET", "WANTED", "MEASURED", "")
+	fmt.Fprintf(r.out, "\n"+targetColumns, "TARGET", "WANTED", "MEASURED", "")
+	before := ""
 	for _, t := range r.Targets {
-		verdict := "met"
+		of, what, found := strings.Cut(t.Name, ": ")
 		switch {
-		case t.Wanted == "":
-			verdict = "for information"
-		case !t.Met && t.Gate:
-			verdict = "MISSED (gate)"
-		case !t.Met:
-			verdict = "MISSED"
+		case !found:
+			what, of = of, ""
+		case of != before:
+			fmt.Fprintf(r.out, "%s:\n", of)
 		}
-		fmt.Fprintf(r.out, "%-62s %-22s %-24s %s\n", t.Name, t.Wanted, t.Measured, verdict)
+		before = of
+		if found {
+			what = "  " + what
+		}
+		fmt.Fprintf(r.out, targetColumns, what, t.Wanted, t.Measured, t.verdict())
 	}
 }
 
 func (r *report) gates() error {
 	var missed []error
+	for _, one := range r.LeftOut {
+		if one.Why == outOfTime {
+			missed = append(missed, fmt.Errorf("gates of %s: %s", one.Name, one.Why))
+		}
+	}
 	for _, t := range r.Targets {
-		if t.Gate && !t.Met {
+		if t.Gate && t.missed() {
 			missed = append(missed, fmt.Errorf("gate missed: %s: %s, wanted %s", t.Name, t.Measured, t.Wanted))
 		}
 	}

@@ -63,7 +63,7 @@ func (b *testbed) measureTakeover() (err error) {
 		return err
 	}
 	b.report.Takeover = &takeoverResult{Waiting: b.options.takeover, After: got, Requests: after.since(before)}
-	fmt.Fprintf(b.report.out, "\nThe leader is killed beside %d waiting claims; claims after that, bound after: %s\n", b.options.takeover, got)
+	fmt.Fprintf(b.report.out, "\nThe leader is killed beside %d waiting claims;\n  claims after that, bound after: %s\n", b.options.takeover, got)
 	return nil
 }
 

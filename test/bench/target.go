@@ -11,6 +11,34 @@ type target struct {
 	Name, Wanted, Measured string
 	Met                    bool
 	Gate                   bool
+	// Benchmark is what measures it.
+	Benchmark string
+	// Small says how little was measured, where that is too little to judge it: it is neither met nor missed.
+	Small string `json:",omitempty"`
+}
+
+// from has a target judged only where enough was measured.
+func (t *target) from(least, measured int, what string) {
+	if t != nil && measured < least {
+		t.Met, t.Small = false, fmt.Sprintf("%d %s, judged from %d", measured, what, least)
+	}
+}
+
+func (t *target) missed() bool { return !t.Met && t.Small == "" }
+
+func (t *target) verdict() string {
+	switch {
+	case t.Small != "":
+		return "too small"
+	case t.Wanted == "":
+		return "for information"
+	case t.Met:
+		return "met"
+	case t.Gate:
+		return "MISSED (gate)"
+	default:
+		return "MISSED"
+	}
 }
 
 // comparison is the rounds of one case, in the order in which they ran: those of the
@@ -51,20 +79,26 @@ func (c *comparison) ratio(value func(result) float64) (ratio float64, measured 
 	return median(ratios), len(ratios) > 0
 }
 
+// done is for how many the program did it, in all rounds that are compared.
+func (c *comparison) done() int { return c.n * min(len(c.rounds), len(c.bares)) }
+
 func (c *comparison) cpu() float64 {
 	return median(each(c.rounds, func(r result) float64 { return float64(r.CPUEach) }))
 }
 
-func (r *report) want(name, wanted, measured string, met bool) {
-	r.Targets = append(r.Targets, target{Name: name, Wanted: wanted, Measured: measured, Met: met})
+func (r *report) want(name, wanted, measured string, met bool) *target {
+	r.Targets = append(r.Targets, target{Name: name, Wanted: wanted, Measured: measured, Met: met, Benchmark: r.judging})
+	return &r.Targets[len(r.Targets)-1]
 }
 
-func (r *report) gate(name, wanted, measured string, met bool) {
-	r.Targets = append(r.Targets, target{Name: name, Wanted: wanted, Measured: measured, Met: met, Gate: true})
+func (r *report) gate(name, wanted, measured string, met bool) *target {
+	t := r.want(name, wanted, measured, met)
+	t.Gate = true
+	return t
 }
 
-func (r *report) atMost(name string, measured, limit float64, unit string) {
-	r.want(name, fmt.Sprintf("<= %g %s", limit, unit), fmt.Sprintf("%.4g %s", measured, unit), measured <= limit)
+func (r *report) atMost(name string, measured, limit float64, unit string) *target {
+	return r.want(name, fmt.Sprintf("<= %g %s", limit, unit), fmt.Sprintf("%.4g %s", measured, unit), measured <= limit)
 }
 
 func (r *report) allDone(name string, c *comparison) {
@@ -84,34 +118,41 @@ func (r *report) exactWrites(name string, c *comparison, wanted float64) {
 }
 
 // bareSpeed wants a part of the bare client's speed, and demands another, where they
-// aren't 0.
-func (r *report) bareSpeed(name string, c *comparison, goal, gate float64) {
+// aren't 0. It returns the last of these targets; nil if the bare client wasn't measured.
+func (r *report) bareSpeed(name string, c *comparison, goal, gate float64) *target {
 	speed := func(r result) float64 { return r.PerSecond }
 	ratio, measured := c.ratio(speed)
 	if !measured {
-		return
+		return nil
 	}
 	name += ": part of the bare writes' speed"
 	got := fmt.Sprintf("%.2f (%.0f/s of %.0f/s)", ratio, median(each(c.rounds, speed)), median(each(c.bares, speed)))
+	last := r.want
 	switch {
 	case goal == 0:
-		r.want(name, "", got, true)
-	case gate == 0:
-		r.want(name, fmt.Sprintf(">= %.2f", goal), got, ratio >= goal)
-	default:
-		r.want(name+", goal", fmt.Sprintf(">= %.2f", goal), got, ratio >= goal)
-		r.gate(name+", gate", fmt.Sprintf(">= %.2f", gate), got, ratio >= gate)
+		return r.want(name, "", got, true)
+	case gate != 0:
+		r.want(name+", goal", fmt.Sprintf(">= %.2f", goal), got, ratio >= goal).from(leastCompared, c.done(), "compared")
+		name, goal, last = name+", gate", gate, r.gate
 	}
+	t := last(name, fmt.Sprintf(">= %.2f", goal), got, ratio >= goal)
+	t.from(leastCompared, c.done(), "compared")
+	return t
 }
 
-func (r *report) bareTime(name string, c *comparison, limit float64) {
-	if ratio, measured := c.ratio(func(r result) float64 { return r.Seconds }); measured {
-		r.atMost(name+": time, to that of the bare operations", ratio, limit, "x")
+// bareTime wants at most so many times the bare operations' time; nil if these weren't measured.
+func (r *report) bareTime(name string, c *comparison, limit float64) *target {
+	ratio, measured := c.ratio(func(r result) float64 { return r.Seconds })
+	if !measured {
+		return nil
 	}
+	return r.atMost(name+": time, to that of the bare operations", ratio, limit, "x")
 }
 
+// cpuGrowth wants that what each costs is the same at the largest number as at the smallest, which is a tenth of it.
 func (r *report) cpuGrowth(name string, small, large *comparison) {
 	if small != nil && large != nil && small.n < large.n && small.cpu() > 0 {
-		r.atMost(fmt.Sprintf("%s, n=%d to n=%d", name, large.n, small.n), large.cpu()/small.cpu(), maxCPUGrowth, "x")
+		r.atMost(fmt.Sprintf("%s, n=%d to n=%d", name, large.n, small.n), large.cpu()/small.cpu(), maxCPUGrowth, "x").
+			from(leastGrowth*small.n, large.n, "at most")
 	}
 }
