@@ -123,7 +123,7 @@ func (r *report) judgeLocal() {
 		name := fmt.Sprintf("local, %s, n=%d", c.of, c.n)
 		r.allDone(name+": each claim bound", c)
 		r.noneLeft(name, c)
-		r.bareTime(name, c, maxLocalTime).from(leastCompared, c.done(), "compared")
+		r.bareTime(name, c, maxLocalTime).from(leastCompared, c.done(), "in all rounds")
 	}
 }
 
@@ -196,11 +196,11 @@ func (r *report) judgeCSI() {
 		if faster, measured := c.ratio(func(r result) float64 { return r.PerSecond }); measured {
 			bound := slices.Min(each(c.bares, func(r result) int { return r.Done }))
 			r.gate(name+": each claim bound by the sidecars", fmt.Sprint(c.n), fmt.Sprint(bound), bound == c.n)
-			r.want(name+": speed, to that of the sidecars", fmt.Sprintf(">= %.2f x", csiGoal), fmt.Sprintf("%.2f x", faster), faster >= csiGoal).from(leastCompared, c.done(), "compared")
+			r.want(name+": speed, to that of the sidecars", fmt.Sprintf(">= %.2f x", csiGoal), fmt.Sprintf("%.2f x", faster), faster >= csiGoal).from(leastCompared, c.done(), "in all rounds")
 			asked, _ := c.ratio(func(r result) float64 { return float64(r.Requests.total()) })
-			r.atMost(name+": requests, to those of the sidecars", asked, 1, "x").from(leastCompared, c.done(), "compared")
+			r.atMost(name+": requests, to those of the sidecars", asked, 1, "x").from(leastCompared, c.done(), "in all rounds")
 			held, _ := c.ratio(func(r result) float64 { return r.PeakMiB })
-			r.atMost(name+": memory, to that of the sidecars", held, 1, "x").from(leastCompared, c.done(), "compared")
+			r.atMost(name+": memory, to that of the sidecars", held, 1, "x").from(leastCompared, c.done(), "in all rounds")
 		}
 		if spread := c.rounds[0].Spread; spread > 0 {
 			r.atMost(name+": the slowest driver's time, to the fastest's", spread, maxSpread, "x").from(leastCompared, c.n, "claims")

@@ -77,7 +77,7 @@ func parseOptions(arguments []string) (o options, err error) {
 	flags.BoolVar(&o.gate, "gate", false, "End with status 1 if a target that is a gate is missed.")
 	flags.BoolVar(&o.quick, "quick", false, "Measure in five minutes at most: fewer benchmarks, at small sizes, into bin/bench-quick.json. Other flags win over what this one chooses.")
 	if err := flags.Parse(arguments); err != nil {
-		return o, err
+		return o, fmt.Errorf("%w: --help lists the flags, and what they are", err)
 	}
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Name != "benchmarks" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -15,7 +16,7 @@ import (
 // quickTime is when --quick stops measuring. The rest of five minutes is for what follows: tidying up, and the page.
 const (
 	quickTime = 4*time.Minute + 30*time.Second
-	outOfTime = "the time of --quick was over before it was measured"
+	outOfTime = "the time of --quick was over before its end"
 )
 
 // part is a benchmark, or a part of one: why it was left out, or how long it took.
@@ -96,13 +97,17 @@ func (b *testbed) measureAll() error {
 	return nil
 }
 
-// printEnd says what isn't in the table of targets, and how to measure again what missed one.
+// printEnd says what isn't in the table of targets, what missed one, and how to measure that again.
 func (r *report) printEnd(o options) {
+	var again []string
 	if len(r.LeftOut) > 0 {
 		fmt.Fprintln(r.out, "\nLeft out:")
 	}
 	for _, one := range r.LeftOut {
 		fmt.Fprintf(r.out, "  %-20s %s\n", one.Name, one.Why)
+		if one.Why == outOfTime {
+			again = append(again, one.Name)
+		}
 	}
 	small, missed := 0, []string{}
 	for _, t := range r.Targets {
@@ -110,14 +115,17 @@ func (r *report) printEnd(o options) {
 		case t.Small != "":
 			small++
 		case t.missed():
-			missed = append(missed, t.Benchmark)
+			missed = append(missed, fmt.Sprintf("  %s: %s\n", t.Name, t.Measured))
+			again = append(again, t.Benchmark)
 		}
 	}
-	fmt.Fprintf(r.out, "\n%d targets: %d met or for information, %d missed, %d not judged\n", len(r.Targets), len(r.Targets)-small-len(missed), len(missed), small)
+	fmt.Fprintf(r.out, "\n%d targets: %d met or for information, %d not judged, %d missed\n", len(r.Targets), len(r.Targets)-small-len(missed), small, len(missed))
+	fmt.Fprint(r.out, strings.Join(missed, ""))
 	if small > 0 {
-		fmt.Fprintln(r.out, "Too little was measured for those that are not judged: leave out --quick, or see docs/benchmarks.md")
+		fmt.Fprintln(r.out, "Too little was measured for those that are not judged: see docs/benchmarks.md, or leave out --quick")
 	}
-	if len(missed) > 0 {
-		fmt.Fprintf(r.out, "Once more, what missed: %s\n", o.again(slices.Compact(missed)))
+	if len(again) > 0 {
+		slices.Sort(again)
+		fmt.Fprintf(r.out, "That again, alone: %s\n", o.again(slices.Compact(again)))
 	}
 }

@@ -74,8 +74,8 @@ func TestValuesThatCannotBeMeasuredAreRefused(t *testing.T) {
 		"--manager=/no/such/file": "--manager: /no/such/file is no program",
 		"--json=/tmp":             "--json: /tmp is a folder",
 		"quick":                   `"quick" is no flag: flags begin with --`,
-		"--n=many":                "--n",
-		"--fast":                  "--fast",
+		"--n=many":                "--help lists the flags",
+		"--fast":                  "--fast: --help lists the flags",
 	} {
 		if _, err := parseOptions([]string{argument}); err == nil || !strings.Contains(err.Error(), wanted) {
 			t.Errorf("%s: %v", argument, err)
@@ -131,13 +131,13 @@ func TestTheEndSaysWhatMissedAndHowToMeasureItAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := &bytes.Buffer{}
-	r := &report{out: out, LeftOut: []part{{Name: "crowd", Why: "it is large"}}, Targets: []target{
-		{Name: "a", Benchmark: "bind"}, {Name: "b", Benchmark: "bind", Met: true}, {Name: "c", Benchmark: "csi", Small: "1 of 2"}, {Name: "d", Benchmark: "node"},
+	r := &report{out: out, LeftOut: []part{{Name: "crowd", Why: "it is large"}, {Name: "attach", Why: outOfTime}}, Targets: []target{
+		{Name: "a", Measured: "5 ms", Benchmark: "bind"}, {Name: "b", Benchmark: "bind", Met: true}, {Name: "c", Benchmark: "csi", Small: "1 of 2"}, {Name: "d", Benchmark: "node"},
 	}}
 	r.printEnd(o)
 	for _, wanted := range []string{
-		"crowd                it is large", "4 targets: 1 met or for information, 2 missed, 1 not judged",
-		`make bench BENCHFLAGS='--benchmarks=bind,node --n=100,200 --quick --vs="sh -c {{kubeconfig}}"'`,
+		"crowd                it is large", "4 targets: 1 met or for information, 1 not judged, 2 missed\n  a: 5 ms\n",
+		`make bench BENCHFLAGS='--benchmarks=attach,bind,node --n=100,200 --quick --vs="sh -c {{kubeconfig}}"'`,
 	} {
 		if !strings.Contains(out.String(), wanted) {
 			t.Errorf("it lacks %q:\n%s", wanted, out)

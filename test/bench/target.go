@@ -20,7 +20,7 @@ type target struct {
 // from has a target judged only where enough was measured.
 func (t *target) from(least, measured int, what string) {
 	if t != nil && measured < least {
-		t.Met, t.Small = false, fmt.Sprintf("%d %s, judged from %d", measured, what, least)
+		t.Met, t.Small = false, fmt.Sprintf("judged from %d %s, not %d", least, what, measured)
 	}
 }
 
@@ -132,11 +132,11 @@ func (r *report) bareSpeed(name string, c *comparison, goal, gate float64) *targ
 	case goal == 0:
 		return r.want(name, "", got, true)
 	case gate != 0:
-		r.want(name+", goal", fmt.Sprintf(">= %.2f", goal), got, ratio >= goal).from(leastCompared, c.done(), "compared")
+		r.want(name+", goal", fmt.Sprintf(">= %.2f", goal), got, ratio >= goal).from(leastCompared, c.done(), "in all rounds")
 		name, goal, last = name+", gate", gate, r.gate
 	}
 	t := last(name, fmt.Sprintf(">= %.2f", goal), got, ratio >= goal)
-	t.from(leastCompared, c.done(), "compared")
+	t.from(leastCompared, c.done(), "in all rounds")
 	return t
 }
 
@@ -153,6 +153,6 @@ func (r *report) bareTime(name string, c *comparison, limit float64) *target {
 func (r *report) cpuGrowth(name string, small, large *comparison) {
 	if small != nil && large != nil && small.n < large.n && small.cpu() > 0 {
 		r.atMost(fmt.Sprintf("%s, n=%d to n=%d", name, large.n, small.n), large.cpu()/small.cpu(), maxCPUGrowth, "x").
-			from(leastGrowth*small.n, large.n, "at most")
+			from(leastGrowth, large.n/small.n, "times as many")
 	}
 }
