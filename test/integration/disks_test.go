@@ -61,24 +61,24 @@ var _ = Describe("With the whole manager running, and the agents of several node
 		manager{scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: apiserver.Namespace}.start()
 	})
 
-	It("as many of a hundred claims get a volume as there is room for, and no node gives more than it has", func(ctx SpecContext) {
-		rooms := map[string]int64{"node-a": 10, "node-b": 12, "node-c": 15}
+	It("as many of forty claims get a volume as there is room for, and no node gives more than it has", func(ctx SpecContext) {
+		rooms := map[string]int64{"node-a": 4, "node-b": 5, "node-c": 6}
 		for node, room := range rooms {
 			startDiskAgent(ctx, agent{node: node, base: base}, room*gibibyte+spare)
 		}
 		// While the agents run: nothing else removes volumes.
 		DeferCleanup(removeEverything)
 		create(ctx, LocalBackend("disks", onDisks(base, storagev1.VolumeBindingImmediate)))
-		for i := range 100 {
+		for i := range 40 {
 			create(ctx, Claim(ClaimNamed(name("many", i)), InClass("disks")))
 		}
 
-		Eventually(boundClaims).WithArguments(ctx).WithTimeout(clearing).Should(Equal(37))
+		Eventually(boundClaims).WithArguments(ctx).WithTimeout(clearing).Should(Equal(15))
 		Eventually(func(g Gomega) {
 			g.Expect(given(ctx)).To(Equal(rooms))
-			g.Expect(waitingFor(ctx, "room for 1Gi")).To(Equal(63))
+			g.Expect(waitingFor(ctx, "room for 1Gi")).To(Equal(25))
 		}).WithTimeout(2 * clearing).WithPolling(200 * time.Millisecond).Should(Succeed())
-		Consistently(boundClaims).WithArguments(ctx).WithTimeout(time.Second).Should(Equal(37))
+		Consistently(boundClaims).WithArguments(ctx).WithTimeout(time.Second).Should(Equal(15))
 	})
 
 	It("the scheduler has the room that is left, until the node or the backend is gone", func(ctx SpecContext) {

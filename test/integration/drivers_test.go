@@ -139,7 +139,7 @@ func roomOf(ctx context.Context, driver string) (sizes []string, err error) {
 }
 
 var _ = Describe("Of several CSI drivers", func() {
-	const each = 50
+	const each = 15
 
 	It("those that answer bind their claims as fast as ever while one hangs", func(ctx SpecContext) {
 		well := []string{"a.example.com", "b.example.com", "c.example.com"}

@@ -33,7 +33,7 @@ var _ = Describe("With two managers running", func() {
 	})
 
 	It("no volume is given twice and none is lost, though both believe that they lead", func(ctx SpecContext) {
-		const pairs, made = 200, 20
+		const pairs, made = 80, 20
 		one.start()
 		one.start()
 		DeferCleanup(removeQuickly)
