@@ -41,24 +41,17 @@ const (
 
 // Reconciler makes and binds the contents of VolumeGroupSnapshots, and their members.
 type Reconciler struct {
-	client   client.Client
-	live     client.Reader
-	binder   *binder
-	members  *members
-	releaser *releaser
-	claims   *snapshotbinding.Claims
-	report   *reporter
+	client  client.Client
+	live    client.Reader
+	binder  *binder
+	members *members
 }
 
 // New makes the reconciler. The claims are those of the reconciler of VolumeSnapshots, too.
 func New(deps reconciler.Dependencies, claims *snapshotbinding.Claims) *Reconciler {
 	members := &members{client: deps.Client, live: deps.Live}
-	report := &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
-	return &Reconciler{
-		client: deps.Client, live: deps.Live, members: members, claims: claims, report: report,
-		binder:   &binder{client: deps.Client, live: deps.Live, members: members, classes: classes{client: deps.Client, live: deps.Live}, claims: claims, report: report},
-		releaser: &releaser{client: deps.Client, live: deps.Live, members: members, claims: claims, report: report},
-	}
+	binding := &snapshotbinding.Binder{Claims: claims, Client: deps.Client, Live: deps.Live, Kind: kind, Events: deps.Events, Clock: deps.Clock}
+	return &Reconciler{client: deps.Client, live: deps.Live, binder: &binder{binding, members}, members: members}
 }
 
 // +kubebuilder:rbac:groups=groupsnapshot.storage.k8s.io,resources=volumegroupsnapshots,verbs=get;list;watch;patch
@@ -88,7 +81,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	group := &groupsnapshotv1.VolumeGroupSnapshot{}
 	if err := r.client.Get(ctx, request.NamespacedName, group); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.report.last.Forget(request.NamespacedName)
+			r.binder.Forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -99,11 +92,11 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeGroupSnapshot %s", request)
 	}
 	if !group.DeletionTimestamp.IsZero() {
-		return r.releaser.release(ctx, group)
+		return r.binder.release(ctx, group)
 	}
 	err := r.binder.bind(ctx, group)
 	if failure := new(snapshots.Problem); errors.As(err, &failure) {
-		return r.report.failed(ctx, group, failure)
+		return r.binder.Failed(ctx, bindable(group), failure)
 	}
 	return ctrl.Result{}, err
 }
@@ -113,18 +106,19 @@ func (r *Reconciler) isSettled(ctx context.Context, group *groupsnapshotv1.Volum
 	switch {
 	case !group.DeletionTimestamp.IsZero():
 		return !controllerutil.ContainsFinalizer(group, snapshots.GroupBoundProtection), nil
-	case !isComplete(group):
+	case !bindable(group).IsComplete():
 		return false, nil
 	}
-	content, err := readContent(ctx, r.client, group)
-	if err != nil || content == nil || !isTied(group, content) {
+	content := &groupsnapshotv1.VolumeGroupSnapshotContent{}
+	found, err := r.binder.Find(ctx, r.client, bindable(group), content)
+	if !found || !r.binder.IsTied(bindable(group), contentOf(content), snapshots.GroupBoundProtection) {
 		return false, err
 	}
-	found, err := r.members.unadopted(ctx, group, content)
-	if err != nil || len(found) > 0 {
+	unadopted, err := r.members.unadopted(ctx, group, content)
+	if err != nil || len(unadopted) > 0 {
 		return false, err
 	}
-	kept, err := r.claims.Kept(ctx, group.UID, group.Namespace, "")
+	kept, err := r.binder.Kept(ctx, group.UID, group.Namespace, "")
 	return len(kept) == 0, err
 }
 

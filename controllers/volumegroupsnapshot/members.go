@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/snapshots"
@@ -22,7 +21,7 @@ import (
 
 // ensure makes the members that a content lists, once it has the handle of the group.
 func (m *members) ensure(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot, content *groupsnapshotv1.VolumeGroupSnapshotContent) error {
-	if isComplete(group) || content.Status == nil || content.Status.VolumeGroupSnapshotHandle == nil {
+	if bindable(group).IsComplete() || content.Status == nil || content.Status.VolumeGroupSnapshotHandle == nil {
 		return nil
 	}
 	for _, info := range content.Status.VolumeSnapshotInfoList {
@@ -46,7 +45,7 @@ func (m *members) ensureOne(ctx context.Context, group *groupsnapshotv1.VolumeGr
 		return err
 	}
 	if owner := snapshots.Group(snapshot); owner == nil || owner.UID != group.UID {
-		return snapshots.NewProblem(event.GroupSnapshotBindFailed, "VolumeSnapshot %s is not of the group, and has the name of its member: delete it", snapshot.Name)
+		return snapshots.NewProblem(kind.Reasons.BindFailed, "VolumeSnapshot %s is not of the group, and has the name of its member: delete it", snapshot.Name)
 	}
 	content.Spec.VolumeSnapshotRef.UID = snapshot.UID
 	if err := readOrCreate(ctx, m, content); err != nil {
@@ -63,7 +62,7 @@ func (m *members) ensureOne(ctx context.Context, group *groupsnapshotv1.VolumeGr
 		}
 		before = content.DeepCopy()
 	case !snapshots.IsOf(content, snapshot) || ptr.Deref(had.SnapshotHandle, info.SnapshotHandle) != info.SnapshotHandle:
-		return snapshots.NewProblem(event.GroupSnapshotBindFailed, "VolumeSnapshotContent %s is not of the group, and has the name of its member: delete it", content.Name)
+		return snapshots.NewProblem(kind.Reasons.BindFailed, "VolumeSnapshotContent %s is not of the group, and has the name of its member: delete it", content.Name)
 	}
 	if had.SnapshotHandle == nil {
 		content.Status = &snapshotv1.VolumeSnapshotContentStatus{

@@ -39,22 +39,15 @@ const (
 
 // Reconciler makes and binds the contents of VolumeSnapshots.
 type Reconciler struct {
-	client   client.Client
-	live     client.Reader
-	binder   *binder
-	releaser *releaser
-	claims   *snapshotbinding.Claims
-	report   *reporter
+	client client.Client
+	live   client.Reader
+	binder *binder
 }
 
 // New makes the reconciler. The claims are those of the reconciler of groups, too.
 func New(deps reconciler.Dependencies, claims *snapshotbinding.Claims) *Reconciler {
-	report := &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
-	return &Reconciler{
-		client: deps.Client, live: deps.Live, claims: claims, report: report,
-		binder:   &binder{client: deps.Client, live: deps.Live, claims: claims, classes: classes{client: deps.Client, live: deps.Live}, report: report},
-		releaser: &releaser{client: deps.Client, live: deps.Live, claims: claims, report: report},
-	}
+	binding := &snapshotbinding.Binder{Claims: claims, Client: deps.Client, Live: deps.Live, Kind: kind, Events: deps.Events, Clock: deps.Clock}
+	return &Reconciler{client: deps.Client, live: deps.Live, binder: &binder{binding}}
 }
 
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=get;list;watch;patch
@@ -70,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	snapshot := &snapshotv1.VolumeSnapshot{}
 	if err := r.client.Get(ctx, request.NamespacedName, snapshot); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.report.last.Forget(request.NamespacedName)
+			r.binder.Forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -92,11 +85,11 @@ func (r *Reconciler) execute(ctx context.Context, snapshot *snapshotv1.VolumeSna
 	case isUnboundMember(snapshot):
 		return ctrl.Result{}, nil
 	case !snapshot.DeletionTimestamp.IsZero():
-		return r.releaser.release(ctx, snapshot)
+		return r.binder.release(ctx, snapshot)
 	}
 	err := r.binder.bind(ctx, snapshot)
 	if failure := new(snapshots.Problem); errors.As(err, &failure) {
-		return r.report.failed(ctx, snapshot, failure)
+		return r.binder.Failed(ctx, bindable(snapshot), failure)
 	}
 	return ctrl.Result{}, err
 }
@@ -108,18 +101,19 @@ func (r *Reconciler) isSettled(ctx context.Context, snapshot *snapshotv1.VolumeS
 		return true, nil
 	case !snapshot.DeletionTimestamp.IsZero():
 		return !isProtected(snapshot), nil
-	case !isComplete(snapshot):
+	case !bindable(snapshot).IsComplete():
 		return false, nil
 	}
-	content, err := readContent(ctx, r.client, snapshot)
-	if err != nil || content == nil || !isTied(snapshot, content) {
+	content := &snapshotv1.VolumeSnapshotContent{}
+	found, err := r.binder.Find(ctx, r.client, bindable(snapshot), content)
+	if !found || !r.binder.IsTied(bindable(snapshot), contentOf(content), finalizers(snapshot, content.Spec.DeletionPolicy)...) {
 		return false, err
 	}
 	name := snapshots.SourceClaim(snapshot)
 	if name == "" {
 		return true, nil
 	}
-	kept, err := r.claims.Kept(ctx, snapshot.UID, snapshot.Namespace, name)
+	kept, err := r.binder.Kept(ctx, snapshot.UID, snapshot.Namespace, name)
 	return len(kept) == 0, err
 }
 

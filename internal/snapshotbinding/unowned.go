@@ -30,13 +30,13 @@ func (c *Claims) EndUnowned(ctx context.Context, owner client.Object, content Co
 		return nil
 	}
 	// No later pass finds it by an object that is gone: so this one repeats what collides with other writers.
-	err = content.End(ctx, c.client)
+	err = content.end(ctx, c.client)
 	for range endings {
 		if !apierrors.IsConflict(err) {
 			break
 		}
 		if err = c.live.Get(ctx, client.ObjectKeyFromObject(content), content.Object); err == nil {
-			err = content.End(ctx, c.client)
+			err = content.end(ctx, c.client)
 		}
 	}
 	err = client.IgnoreNotFound(err)

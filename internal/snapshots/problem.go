@@ -12,9 +12,3 @@ func NewProblem(reason, format string, arguments ...any) error {
 
 // Error implements error.
 func (p *Problem) Error() string { return p.Text }
-
-// NoDefault is the problem of an object without a class whose driver has not exactly one default class.
-func NoDefault(reason, kind string, found int, driver, annotation string) error {
-	return NewProblem(reason, "%d %sClasses of driver %.200q have the annotation %s: have one class with it, or name a class in a new %s",
-		found, kind, driver, annotation, kind)
-}

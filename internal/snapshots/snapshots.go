@@ -5,7 +5,9 @@
 package snapshots
 
 import (
+	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -44,6 +46,14 @@ const (
 	// ClaimProtection keeps a claim while snapshots of its volume are made.
 	ClaimProtection = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 )
+
+// ClassOf is a class as the code of both kinds of snapshots has it: that of a group has the same fields.
+func ClassOf(class runtime.Object) *snapshotv1.VolumeSnapshotClass {
+	if class, is := class.(*groupsnapshotv1.VolumeGroupSnapshotClass); is {
+		return (*snapshotv1.VolumeSnapshotClass)(class)
+	}
+	return class.(*snapshotv1.VolumeSnapshotClass)
+}
 
 // ContentName is the name of the content that is made for the VolumeSnapshot with this UID.
 func ContentName(owner types.UID) string { return "snapcontent-" + string(owner) }
