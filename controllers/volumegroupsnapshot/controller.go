@@ -9,13 +9,10 @@ package volumegroupsnapshot
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -26,18 +23,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/internal/snapshots"
-	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-const (
-	// bindWorkers is the number of concurrent reconciles.
-	bindWorkers = 4
-	// syncTimeout is how long the cache may take to show all objects: a CRD that is removed just then must not end
-	// the manager.
-	syncTimeout = 24 * time.Hour
-)
+// bindWorkers is the number of concurrent reconciles.
+const bindWorkers = 4
 
 // Reconciler makes and binds the contents of VolumeGroupSnapshots, and their members.
 type Reconciler struct {
@@ -67,38 +57,23 @@ func New(deps reconciler.Dependencies, claims *snapshotbinding.Claims) *Reconcil
 
 // Reconcile brings one VolumeGroupSnapshot as far as possible now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	result, err := r.reconcile(ctx, request)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
-	}
-	return result, err
-}
-
-func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if err := r.members.freeLost(ctx, request.NamespacedName); err != nil {
-		return ctrl.Result{}, err
+		return reconciler.AfterConflict(ctrl.Result{}, err)
 	}
 	group := &groupsnapshotv1.VolumeGroupSnapshot{}
-	if err := r.client.Get(ctx, request.NamespacedName, group); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.binder.Forget(request.NamespacedName)
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if settled, err := r.isSettled(ctx, group); settled || err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.live.Get(ctx, request.NamespacedName, group); err != nil {
-		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeGroupSnapshot %s", request)
-	}
+	return reconciler.Pass{
+		Kind: kind.Name, Object: group, Forget: r.binder.Forget,
+		Settled: func() (bool, error) { return r.isSettled(ctx, group) },
+		Execute: func() (ctrl.Result, error) { return r.execute(ctx, group) },
+	}.Run(ctx, r.client, r.live, request)
+}
+
+func (r *Reconciler) execute(ctx context.Context, group *groupsnapshotv1.VolumeGroupSnapshot) (ctrl.Result, error) {
 	if !group.DeletionTimestamp.IsZero() {
 		return r.binder.release(ctx, group)
 	}
 	err := r.binder.bind(ctx, group)
-	if failure := new(snapshots.Problem); errors.As(err, &failure) {
-		return r.binder.Failed(ctx, bindable(group), failure)
-	}
-	return ctrl.Result{}, err
+	return r.binder.Report(ctx, bindable(group), err)
 }
 
 // isSettled reports, from the cache, whether there is nothing to do for a VolumeGroupSnapshot.
@@ -132,7 +107,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&snapshotv1.VolumeSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.groupsOfSnapshot)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.groupsOfClaim), newClaims()).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers.Of(mgr, "volumegroupsnapshot", bindWorkers), CacheSyncTimeout: syncTimeout,
+			MaxConcurrentReconciles: workers.Of(mgr, "volumegroupsnapshot", bindWorkers), CacheSyncTimeout: snapshots.SyncTimeout,
 		}).
 		Complete(effect.Reported[ctrl.Request](r))
 }

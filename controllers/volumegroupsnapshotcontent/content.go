@@ -8,8 +8,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/snapshotcontent"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 )
+
+// kind has the words of VolumeGroupSnapshotContents.
+var kind = &snapshotcontent.Kind{
+	Snapshots: "VolumeGroupSnapshot", Snapshot: "group snapshot", Class: &groupsnapshotv1.VolumeGroupSnapshotClass{},
+	Protection: snapshots.GroupContentProtection, BeingCreated: snapshots.GroupBeingCreated, DeleteError: event.GroupSnapshotDeleteError,
+}
+
+// servable is a content as it is served.
+func servable(content *groupsnapshotv1.VolumeGroupSnapshotContent) snapshotcontent.Content {
+	return snapshotcontent.Content{
+		Object: content, Kind: kind, Meta: &content.ObjectMeta, Driver: content.Spec.Driver, ClassName: content.Spec.VolumeGroupSnapshotClassName,
+		Status: func() (failure **snapshotv1.VolumeSnapshotError, ready **bool) {
+			if content.Status == nil {
+				content.Status = &groupsnapshotv1.VolumeGroupSnapshotContentStatus{}
+			}
+			return &content.Status.Error, &content.Status.ReadyToUse
+		},
+	}
+}
 
 // mayRelease reports whether the group snapshot of a deleted content is to be deleted, or left to its owner.
 // Of a content with an open call the group snapshot has no known handle: the call is repeated first.

@@ -9,10 +9,8 @@ package volumegroupsnapshotcontent
 
 import (
 	"context"
-	"time"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -26,19 +24,14 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
+	"github.com/stowage-dev/stowage/internal/snapshotcontent"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-const (
-	// groupWorkers is the number of concurrent reconciles.
-	groupWorkers = 4
-	// syncTimeout is how long the cache may take to show all contents: a CRD that is removed
-	// just then must not end the manager.
-	syncTimeout = 24 * time.Hour
-)
+// groupWorkers is the number of concurrent reconciles.
+const groupWorkers = 4
 
 // Reconciler makes and deletes the group snapshots of VolumeGroupSnapshotContents.
 type Reconciler struct {
@@ -53,7 +46,7 @@ type Reconciler struct {
 
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
-	waking, report := &wake.Source{}, &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
+	waking, report := &wake.Source{}, &reporter{snapshotcontent.Reporter{Client: deps.Client, Events: deps.Events, Clock: deps.Clock}}
 	targets := targets{client: deps.Client, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
 	return &Reconciler{
 		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), waking: waking, report: report,
@@ -71,26 +64,17 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // Reconcile brings one content as far as possible now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	content := &groupsnapshotv1.VolumeGroupSnapshotContent{}
-	if err := r.client.Get(ctx, request.NamespacedName, content); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.report.forget(request.NamespacedName)
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if isSettled(content) {
-		return ctrl.Result{}, nil
-	}
-	if served, err := r.drivers.Serves(ctx, content.Spec.Driver); !served || err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.live.Get(ctx, request.NamespacedName, content); err != nil {
-		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeGroupSnapshotContent %s", request.Name)
-	}
-	result, err := r.execute(ctx, content)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
-	}
-	return result, err
+	return reconciler.Pass{
+		Kind: "VolumeGroupSnapshotContent", Object: content, Forget: r.report.Last.Forget,
+		Settled: func() (bool, error) {
+			if isSettled(content) {
+				return true, nil
+			}
+			served, err := r.drivers.Serves(ctx, content.Spec.Driver)
+			return !served, err
+		},
+		Execute: func() (ctrl.Result, error) { return r.execute(ctx, content) },
+	}.Run(ctx, r.client, r.live, request)
 }
 
 // execute does what a content asks for now.
@@ -121,7 +105,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers.Of(mgr, "volumegroupsnapshotcontent", groupWorkers),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](snapshots.Backoff, snapshots.BackoffMax),
-			CacheSyncTimeout:        syncTimeout,
+			CacheSyncTimeout:        snapshots.SyncTimeout,
 		}).
 		Complete(effect.Reported[ctrl.Request](r))
 }

@@ -5,15 +5,11 @@ import (
 	"errors"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
-	"github.com/stowage-dev/stowage/internal/patch"
-	"github.com/stowage-dev/stowage/internal/snapshots"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // maker makes group snapshots, and looks for those whose handles are known.
@@ -28,7 +24,7 @@ type maker struct {
 func (m *maker) create(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) (ctrl.Result, error) {
 	of, request, err := m.targets.forCreation(ctx, content)
 	if err != nil {
-		return m.report.failed(ctx, content, event.GroupSnapshotCreationFailed, err)
+		return m.report.Failed(ctx, servable(content), event.GroupSnapshotCreationFailed, err)
 	}
 	if err := m.ensureBeingCreated(ctx, content, request.Parameters); err != nil {
 		return ctrl.Result{}, err
@@ -41,7 +37,7 @@ func (m *maker) create(ctx context.Context, content *groupsnapshotv1.VolumeGroup
 		}
 	}
 	if err != nil {
-		return m.report.failed(ctx, content, event.GroupSnapshotCreationFailed, err)
+		return m.report.Failed(ctx, servable(content), event.GroupSnapshotCreationFailed, err)
 	}
 	return m.record(ctx, content, made)
 }
@@ -50,11 +46,11 @@ func (m *maker) create(ctx context.Context, content *groupsnapshotv1.VolumeGroup
 func (m *maker) look(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) (ctrl.Result, error) {
 	of, err := m.targets.open(ctx, content)
 	if err != nil {
-		return m.report.failed(ctx, content, event.GroupSnapshotCheckFailed, err)
+		return m.report.Failed(ctx, servable(content), event.GroupSnapshotCheckFailed, err)
 	}
 	found, err := of.FindGroupSnapshot(ctx, known(content), members(content))
 	if err != nil {
-		return m.report.failed(ctx, content, event.GroupSnapshotCheckFailed, err)
+		return m.report.Failed(ctx, servable(content), event.GroupSnapshotCheckFailed, err)
 	}
 	if content.Spec.Source.GroupSnapshotHandles != nil {
 		// A person makes the contents of the members, too. snapshot-controller makes those that the status lists.
@@ -77,12 +73,7 @@ func (m *maker) ensureBeingCreated(ctx context.Context, content *groupsnapshotv1
 	if isBeingCreated(content) {
 		return nil
 	}
-	before := content.DeepCopy()
-	if err := snapshots.RecordParameters(&content.ObjectMeta, parameters); err != nil {
-		return err
-	}
-	metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.GroupBeingCreated, "yes")
-	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeGroupSnapshotContent %s", content.Name)
+	return servable(content).BeginCall(ctx, m.client, content.DeepCopy(), parameters)
 }
 
 // removeBeingCreated records that no call is open any more.
@@ -90,8 +81,5 @@ func (m *maker) removeBeingCreated(ctx context.Context, content *groupsnapshotv1
 	if !isBeingCreated(content) {
 		return nil
 	}
-	before := content.DeepCopy()
-	delete(content.Annotations, snapshots.GroupBeingCreated)
-	delete(content.Annotations, snapshots.Parameters)
-	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the answer for VolumeGroupSnapshotContent %s", content.Name)
+	return servable(content).EndCall(ctx, m.client, true)
 }

@@ -8,11 +8,9 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/patch"
-	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -30,15 +28,10 @@ type releaser struct {
 func (r *releaser) release(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent) (ctrl.Result, error) {
 	if handle := recorded(content); handle != "" && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete {
 		if err := r.remove(ctx, content, handle); err != nil {
-			return r.report.unreleased(content, err)
+			return r.report.Unreleased(servable(content), err)
 		}
 	}
-	before := content.DeepCopy()
-	if !controllerutil.RemoveFinalizer(content, snapshots.GroupContentProtection) {
-		return ctrl.Result{}, nil
-	}
-	err := r.client.Patch(ctx, content, patch.Fenced(before))
-	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of VolumeGroupSnapshotContent %s", content.Name)
+	return ctrl.Result{}, servable(content).Unprotect(ctx, r.client)
 }
 
 // remove deletes a group snapshot, unless another content has it. The handle goes from the status before the finalizer
@@ -62,7 +55,7 @@ func (r *releaser) isKept(ctx context.Context, content *groupsnapshotv1.VolumeGr
 	}
 	for i := range others.Items {
 		if other := &others.Items[i]; other.UID != content.UID && keeps(other, content.Spec.Driver, handle) {
-			r.report.kept(content, other)
+			r.report.Kept(servable(content), other.Name)
 			return true, nil
 		}
 	}
@@ -96,7 +89,7 @@ func (r *releaser) delete(ctx context.Context, content *groupsnapshotv1.VolumeGr
 	if err := of.DeleteGroupSnapshot(ctx, handle, members(content)); err != nil {
 		return err
 	}
-	r.report.deleted(content)
+	r.report.Deleted(servable(content))
 	return nil
 }
 

@@ -6,13 +6,11 @@ import (
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/opener"
-	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -40,7 +38,7 @@ func (t targets) forCreation(ctx context.Context, content *groupsnapshotv1.Volum
 	if !object.DeletionTimestamp.IsZero() && !isBeingCreated(content) {
 		return nil, request, backend.Invalid.Errorf("StorageBackend %s is being deleted: no group snapshot is begun", object.Name)
 	}
-	if request.Parameters, err = t.parameters(ctx, content, object); err != nil {
+	if request.Parameters, err = servable(content).Parameters(ctx, t.live, object, t.namespace); err != nil {
 		return nil, request, err
 	}
 	of, err := t.opened(content, object)
@@ -82,26 +80,4 @@ func (t targets) backendOf(ctx context.Context, content *groupsnapshotv1.VolumeG
 		return nil, backend.Invalid.Errorf("StorageBackend %s has the driver %s: give that of the content's driver its name", name, backend.DriverOf(object))
 	}
 	return object, nil
-}
-
-// parameters are those of the content's class that are the driver's. A repeat has those of the first call.
-func (t targets) parameters(ctx context.Context, content *groupsnapshotv1.VolumeGroupSnapshotContent, object *stowagev1alpha1.StorageBackend) (map[string]string, error) {
-	if parameters, recorded, err := snapshots.RecordedParameters(&content.ObjectMeta); recorded {
-		return parameters, err
-	}
-	name := ptr.Deref(content.Spec.VolumeGroupSnapshotClassName, "")
-	if name == "" {
-		return nil, backend.Invalid.Errorf("the content names no VolumeGroupSnapshotClass: create the VolumeGroupSnapshot with one")
-	}
-	class := &groupsnapshotv1.VolumeGroupSnapshotClass{}
-	err := t.live.Get(ctx, client.ObjectKey{Name: name}, class)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, backend.Invalid.Errorf("VolumeGroupSnapshotClass %s does not exist: create it, with the parameters that it had", name)
-	case err != nil:
-		return nil, fmt.Errorf("reading VolumeGroupSnapshotClass %s: %w", name, err)
-	case class.Driver != content.Spec.Driver:
-		return nil, backend.Invalid.Errorf("VolumeGroupSnapshotClass %s is of driver %.200q, and the content is of %.200q", name, class.Driver, content.Spec.Driver)
-	}
-	return snapshots.DriverParameters(snapshots.Class{Kind: "VolumeGroupSnapshotClass", Name: name, Parameters: class.Parameters}, object, t.namespace)
 }

@@ -9,12 +9,9 @@ package volumesnapshot
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -24,18 +21,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/internal/snapshots"
-	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-const (
-	// snapshotWorkers is the number of concurrent reconciles.
-	snapshotWorkers = 16
-	// syncTimeout is how long the cache may take to show all objects: a CRD that is removed just then must not end
-	// the manager.
-	syncTimeout = 24 * time.Hour
-)
+// snapshotWorkers is the number of concurrent reconciles.
+const snapshotWorkers = 16
 
 // Reconciler makes and binds the contents of VolumeSnapshots.
 type Reconciler struct {
@@ -61,23 +51,11 @@ func New(deps reconciler.Dependencies, claims *snapshotbinding.Claims) *Reconcil
 // Reconcile brings one VolumeSnapshot as far as possible now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	snapshot := &snapshotv1.VolumeSnapshot{}
-	if err := r.client.Get(ctx, request.NamespacedName, snapshot); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.binder.Forget(request.NamespacedName)
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if settled, err := r.isSettled(ctx, snapshot); settled || err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.live.Get(ctx, request.NamespacedName, snapshot); err != nil {
-		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeSnapshot %s", request)
-	}
-	result, err := r.execute(ctx, snapshot)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
-	}
-	return result, err
+	return reconciler.Pass{
+		Kind: kind.Name, Object: snapshot, Forget: r.binder.Forget,
+		Settled: func() (bool, error) { return r.isSettled(ctx, snapshot) },
+		Execute: func() (ctrl.Result, error) { return r.execute(ctx, snapshot) },
+	}.Run(ctx, r.client, r.live, request)
 }
 
 func (r *Reconciler) execute(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (ctrl.Result, error) {
@@ -88,10 +66,7 @@ func (r *Reconciler) execute(ctx context.Context, snapshot *snapshotv1.VolumeSna
 		return r.binder.release(ctx, snapshot)
 	}
 	err := r.binder.bind(ctx, snapshot)
-	if failure := new(snapshots.Problem); errors.As(err, &failure) {
-		return r.binder.Failed(ctx, bindable(snapshot), failure)
-	}
-	return ctrl.Result{}, err
+	return r.binder.Report(ctx, bindable(snapshot), err)
 }
 
 // isSettled reports, from the cache, whether there is nothing to do for a VolumeSnapshot.
@@ -126,7 +101,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(snapshotOfContent)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.snapshotsOfClaim), newClaims()).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers.Of(mgr, "volumesnapshot", snapshotWorkers), CacheSyncTimeout: syncTimeout,
+			MaxConcurrentReconciles: workers.Of(mgr, "volumesnapshot", snapshotWorkers), CacheSyncTimeout: snapshots.SyncTimeout,
 		}).
 		Complete(effect.Reported[ctrl.Request](r))
 }

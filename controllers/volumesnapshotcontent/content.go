@@ -8,8 +8,29 @@ import (
 	"k8s.io/utils/ptr"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/snapshotcontent"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 )
+
+// kind has the words of VolumeSnapshotContents.
+var kind = &snapshotcontent.Kind{
+	Snapshots: "VolumeSnapshot", Snapshot: "snapshot", Class: &snapshotv1.VolumeSnapshotClass{},
+	Protection: snapshots.ContentProtection, BeingCreated: snapshots.BeingCreated, DeleteError: event.SnapshotDeleteError,
+}
+
+// servable is a content as it is served.
+func servable(content *snapshotv1.VolumeSnapshotContent) snapshotcontent.Content {
+	return snapshotcontent.Content{
+		Object: content, Kind: kind, Meta: &content.ObjectMeta, Driver: content.Spec.Driver, ClassName: content.Spec.VolumeSnapshotClassName,
+		Status: func() (failure **snapshotv1.VolumeSnapshotError, ready **bool) {
+			if content.Status == nil {
+				content.Status = &snapshotv1.VolumeSnapshotContentStatus{}
+			}
+			return &content.Status.Error, &content.Status.ReadyToUse
+		},
+	}
+}
 
 // mayRelease reports whether the snapshot of a deleted content is to be deleted, or left to its owner.
 // Of a content with an open call the snapshot has no known handle: the call is repeated first.

@@ -10,10 +10,8 @@ package volumesnapshotcontent
 import (
 	"context"
 	"slices"
-	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -29,19 +27,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/snapshotcontent"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-const (
-	// snapshotWorkers is the number of concurrent reconciles.
-	snapshotWorkers = 16
-	// syncTimeout is how long the cache may take to show all contents: a CRD that is removed
-	// just then must not end the manager.
-	syncTimeout = 24 * time.Hour
-)
+// snapshotWorkers is the number of concurrent reconciles.
+const snapshotWorkers = 16
 
 // Reconciler makes and deletes the snapshots of VolumeSnapshotContents.
 type Reconciler struct {
@@ -60,7 +53,7 @@ type Reconciler struct {
 
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
-	waking, report := &wake.Source{}, &reporter{client: deps.Client, events: deps.Events, clock: deps.Clock}
+	waking, report := &wake.Source{}, &reporter{snapshotcontent.Reporter{Client: deps.Client, Events: deps.Events, Clock: deps.Clock}}
 	targets := targets{backends: backends{deps.Client}, live: deps.Live, storage: deps.Storage, namespace: deps.Namespace, waking: waking}
 	windows := windows{client: deps.Client, backends: deps.Reads.Backends, targets: targets, report: report, clock: deps.Clock}
 	return &Reconciler{
@@ -78,33 +71,24 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // Reconcile brings one content as far as possible now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	content := &snapshotv1.VolumeSnapshotContent{}
-	if err := r.client.Get(ctx, request.NamespacedName, content); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.report.forget(request.NamespacedName)
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if isSettled(content) && backendOfWindow(content) == "" {
-		return ctrl.Result{}, nil
-	}
-	if served, err := r.drivers.Serves(ctx, content.Spec.Driver); !served || err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.live.Get(ctx, request.NamespacedName, content); err != nil {
-		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading VolumeSnapshotContent %s", request.Name)
-	}
-	if slices.Contains(r.others, content.Spec.Driver) && !snapshots.IsBegun(content) {
-		return ctrl.Result{}, nil
-	}
-	result, err := r.keepOrExecute(ctx, content)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
-	}
-	return result, err
+	return reconciler.Pass{
+		Kind: "VolumeSnapshotContent", Object: content, Forget: r.report.Last.Forget,
+		Settled: func() (bool, error) {
+			if isSettled(content) && backendOfWindow(content) == "" {
+				return true, nil
+			}
+			served, err := r.drivers.Serves(ctx, content.Spec.Driver)
+			return !served, err
+		},
+		Execute: func() (ctrl.Result, error) { return r.keepOrExecute(ctx, content) },
+	}.Run(ctx, r.client, r.live, request)
 }
 
 // keepOrExecute also keeps a content for the undelete window, and deletes it then.
 func (r *Reconciler) keepOrExecute(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
+	if slices.Contains(r.others, content.Spec.Driver) && !snapshots.IsBegun(content) {
+		return ctrl.Result{}, nil
+	}
 	if wasUndeletable(content) {
 		return ctrl.Result{}, r.windows.forget(ctx, content)
 	}
@@ -114,7 +98,7 @@ func (r *Reconciler) keepOrExecute(ctx context.Context, content *snapshotv1.Volu
 	left, err := r.windows.left(ctx, content)
 	switch {
 	case err != nil:
-		return r.report.unreleased(content, err)
+		return r.report.Unreleased(servable(content), err)
 	case left <= 0:
 		return r.windows.end(ctx, content)
 	}
@@ -154,7 +138,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers.Of(mgr, "volumesnapshotcontent", snapshotWorkers),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](snapshots.Backoff, snapshots.BackoffMax),
-			CacheSyncTimeout:        syncTimeout,
+			CacheSyncTimeout:        snapshots.SyncTimeout,
 		}).
 		Complete(effect.Reported[ctrl.Request](r))
 }

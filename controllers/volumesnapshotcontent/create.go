@@ -31,7 +31,7 @@ type maker struct {
 func (m *maker) create(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
 	of, request, err := m.targets.forCreation(ctx, content)
 	if err != nil {
-		return m.report.failed(ctx, content, event.SnapshotCreationFailed, err)
+		return m.report.Failed(ctx, servable(content), event.SnapshotCreationFailed, err)
 	}
 	if recorded(content) == "" {
 		if err := m.ensureBeingCreated(ctx, content, of.object, request.Parameters); err != nil {
@@ -49,7 +49,7 @@ func (m *maker) create(ctx context.Context, content *snapshotv1.VolumeSnapshotCo
 		err = checkSame(content, made)
 	}
 	if err != nil {
-		return m.report.failed(ctx, content, event.SnapshotCreationFailed, err)
+		return m.report.Failed(ctx, servable(content), event.SnapshotCreationFailed, err)
 	}
 	result, err := m.report.made(ctx, content, made)
 	if err != nil {
@@ -77,14 +77,14 @@ func checkSame(content *snapshotv1.VolumeSnapshotContent, made *backend.Snapshot
 func (m *maker) find(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
 	of, err := m.targets.find(ctx, content)
 	if err != nil {
-		return m.report.failed(ctx, content, event.SnapshotCheckFailed, err)
+		return m.report.Failed(ctx, servable(content), event.SnapshotCheckFailed, err)
 	}
 	if err := m.ensureRecorded(ctx, content, of.object); err != nil {
 		return ctrl.Result{}, err
 	}
 	found, err := of.FindSnapshot(ctx, known(content))
 	if err != nil {
-		return m.report.failed(ctx, content, event.SnapshotCheckFailed, err)
+		return m.report.Failed(ctx, servable(content), event.SnapshotCheckFailed, err)
 	}
 	return m.report.made(ctx, content, found)
 }
@@ -108,11 +108,7 @@ func (m *maker) ensureBeingCreated(
 	}
 	before := content.DeepCopy()
 	record(content, object)
-	if err := snapshots.RecordParameters(&content.ObjectMeta, parameters); err != nil {
-		return err
-	}
-	metav1.SetMetaDataAnnotation(&content.ObjectMeta, snapshots.BeingCreated, "yes")
-	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the call for VolumeSnapshotContent %s", content.Name)
+	return servable(content).BeginCall(ctx, m.client, before, parameters)
 }
 
 // endCall records that no call is open any more. After the last one, its parameters aren't needed either.
@@ -120,10 +116,5 @@ func (m *maker) endCall(ctx context.Context, content *snapshotv1.VolumeSnapshotC
 	if !isBeingCreated(content) && (!last || !metav1.HasAnnotation(content.ObjectMeta, snapshots.Parameters)) {
 		return nil
 	}
-	before := content.DeepCopy()
-	delete(content.Annotations, snapshots.BeingCreated)
-	if last {
-		delete(content.Annotations, snapshots.Parameters)
-	}
-	return wrap.Error(m.client.Patch(ctx, content, patch.Fenced(before)), "recording the answer for VolumeSnapshotContent %s", content.Name)
+	return servable(content).EndCall(ctx, m.client, last)
 }

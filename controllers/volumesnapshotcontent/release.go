@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/patch"
@@ -41,7 +40,7 @@ func sharedContents(live client.Reader) *sharedread.Reads[struct{}, []snapshotv1
 func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (ctrl.Result, error) {
 	handle, err := r.handleOf(ctx, content)
 	if err != nil {
-		return r.report.unreleased(content, err)
+		return r.report.Unreleased(servable(content), err)
 	}
 	if handle != "" {
 		settle := r.retain
@@ -49,15 +48,10 @@ func (r *releaser) release(ctx context.Context, content *snapshotv1.VolumeSnapsh
 			settle = r.remove
 		}
 		if err := settle(ctx, content, handle); err != nil {
-			return r.report.unreleased(content, err)
+			return r.report.Unreleased(servable(content), err)
 		}
 	}
-	before := content.DeepCopy()
-	if !controllerutil.RemoveFinalizer(content, snapshots.ContentProtection) {
-		return ctrl.Result{}, nil
-	}
-	err = r.client.Patch(ctx, content, patch.Fenced(before))
-	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of VolumeSnapshotContent %s", content.Name)
+	return ctrl.Result{}, servable(content).Unprotect(ctx, r.client)
 }
 
 // handleOf returns the handle of a deleted content's snapshot; "" for none. One that a person named may not be recorded
@@ -133,7 +127,7 @@ func (r *releaser) remove(ctx context.Context, content *snapshotv1.VolumeSnapsho
 func (r *releaser) isKept(content *snapshotv1.VolumeSnapshotContent, handle string, all []snapshotv1.VolumeSnapshotContent) bool {
 	for i := range all {
 		if other := &all[i]; other.UID != content.UID && keeps(other, content.Spec.Driver, handle) {
-			r.report.kept(content, other)
+			r.report.Kept(servable(content), other.Name)
 			return true
 		}
 	}
@@ -156,7 +150,7 @@ func (r *releaser) delete(ctx context.Context, content *snapshotv1.VolumeSnapsho
 	if err := of.DeleteSnapshot(ctx, handle); err != nil {
 		return err
 	}
-	r.report.deleted(content)
+	r.report.Deleted(servable(content))
 	return nil
 }
 

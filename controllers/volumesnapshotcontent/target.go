@@ -3,17 +3,14 @@ package volumesnapshotcontent
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/opener"
-	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -49,7 +46,7 @@ func (t targets) forCreation(ctx context.Context, content *snapshotv1.VolumeSnap
 	if !object.DeletionTimestamp.IsZero() && !isBeingCreated(content) && recorded(content) == "" {
 		return nil, request, backend.Invalid.Errorf("StorageBackend %s is being deleted: no snapshot is begun", object.Name)
 	}
-	if request.Parameters, err = t.parameters(ctx, content, object); err != nil {
+	if request.Parameters, err = servable(content).Parameters(ctx, t.live, object, t.namespace); err != nil {
 		return nil, request, err
 	}
 	opened, err := t.open(content, object)
@@ -114,25 +111,4 @@ func (t targets) open(content *snapshotv1.VolumeSnapshotContent, object *stowage
 	}
 	snapshotter, err := backend.SnapshotterOf(opened, object.Name)
 	return &target{snapshotter, opened, object}, err
-}
-
-// parameters are those of the content's class that are the driver's. A repeat has those of the first call.
-func (t targets) parameters(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, object *stowagev1alpha1.StorageBackend) (map[string]string, error) {
-	if parameters, recorded, err := snapshots.RecordedParameters(&content.ObjectMeta); recorded {
-		return parameters, err
-	}
-	name := ptr.Deref(content.Spec.VolumeSnapshotClassName, "")
-	class := &snapshotv1.VolumeSnapshotClass{}
-	err := t.live.Get(ctx, client.ObjectKey{Name: name}, class)
-	switch {
-	case name == "":
-		return nil, backend.Invalid.Errorf("the content names no VolumeSnapshotClass: create the VolumeSnapshot with one")
-	case apierrors.IsNotFound(err):
-		return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s does not exist: create it, with the parameters that it had", name)
-	case err != nil:
-		return nil, fmt.Errorf("reading VolumeSnapshotClass %s: %w", name, err)
-	case class.Driver != content.Spec.Driver:
-		return nil, backend.Invalid.Errorf("VolumeSnapshotClass %s is of driver %.200q, and the content is of %.200q", name, class.Driver, content.Spec.Driver)
-	}
-	return snapshots.DriverParameters(snapshots.Class{Kind: "VolumeSnapshotClass", Name: class.Name, Parameters: class.Parameters}, object, t.namespace)
 }

@@ -2,11 +2,13 @@ package snapshotbinding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,11 +20,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/snapshots"
+	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Failed records a problem, and when it is looked at again: after as long as it has lasted.
-func (b *Binder) Failed(ctx context.Context, of Snapshot, problem *snapshots.Problem) (ctrl.Result, error) {
+// Report records the problem with which a pass ended, if it is one, and when it is looked at again: after as long as it has lasted.
+// A pass that another one was ahead of comes again soon.
+func (b *Binder) Report(ctx context.Context, of Snapshot, err error) (ctrl.Result, error) {
+	problem := new(snapshots.Problem)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
+	case !errors.As(err, &problem):
+		return ctrl.Result{}, err
+	}
 	text, now := message.Cut(problem.Text, message.MaxStatus), metav1.NewTime(b.Clock.Now())
 	if had := *of.Error; had != nil && ptr.Deref(had.Message, "") == text && !ptr.Deref(*of.Ready, true) {
 		lasted := now.Sub(ptr.Deref(had.Time, now).Time)

@@ -15,6 +15,8 @@ const (
 	BackoffMax = 5 * time.Minute
 	// UntilReady is how often a snapshot is asked for that the storage still uploads.
 	UntilReady = 10 * time.Second
+	// SyncTimeout is how long a cache may take to show all objects: a CRD that is removed just then must not end the manager.
+	SyncTimeout = 24 * time.Hour
 )
 
 // Retry returns when a call about a snapshot is repeated. What only a person cures is tried rarely.
