@@ -20,9 +20,9 @@ var kind = &snapshotbinding.Kind{
 		BindFailed: event.GroupSnapshotBindFailed, Missing: event.GroupSnapshotContentMissing, Mismatch: event.GroupSnapshotContentMismatch,
 		ContentMisbound: event.GroupSnapshotContentMisbound, Misbound: event.GroupSnapshotMisbound,
 	},
-	Making:   snapshotbinding.Event{Reason: event.CreatingGroupSnapshot, Text: "the driver is to make the snapshots"},
-	Created:  snapshotbinding.Event{Reason: event.GroupSnapshotCreated, Text: "the driver made the snapshots"},
-	Ready:    snapshotbinding.Event{Reason: event.GroupSnapshotReady, Text: "claims can be restored from the snapshots"},
+	Making:   snapshotbinding.News{Event: event.CreatingGroupSnapshot, Text: "the driver is to make the snapshots"},
+	Created:  snapshotbinding.News{Event: event.GroupSnapshotCreated, Text: "the driver made the snapshots"},
+	Ready:    snapshotbinding.News{Event: event.GroupSnapshotReady, Text: "claims can be restored from the snapshots"},
 	NoClass:  "VolumeGroupSnapshotClass %s does not exist: create it",
 	Restored: "the snapshots are kept while claim %s is restored from one",
 }

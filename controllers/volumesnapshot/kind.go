@@ -20,9 +20,9 @@ var kind = &snapshotbinding.Kind{
 		BindFailed: event.SnapshotBindFailed, Missing: event.SnapshotContentMissing, Mismatch: event.SnapshotContentMismatch,
 		ContentMisbound: event.SnapshotContentMisbound, Misbound: event.SnapshotMisbound,
 	},
-	Making:   snapshotbinding.Event{Reason: event.CreatingSnapshot, Text: "the driver is to make the snapshot"},
-	Created:  snapshotbinding.Event{Reason: event.SnapshotCreated, Text: "the driver made the snapshot"},
-	Ready:    snapshotbinding.Event{Reason: event.SnapshotReady, Text: "claims can be restored from the snapshot"},
+	Making:   snapshotbinding.News{Event: event.CreatingSnapshot, Text: "the driver is to make the snapshot"},
+	Created:  snapshotbinding.News{Event: event.SnapshotCreated, Text: "the driver made the snapshot"},
+	Ready:    snapshotbinding.News{Event: event.SnapshotReady, Text: "claims can be restored from the snapshot"},
 	NoClass:  "VolumeSnapshotClass %q does not exist: create it",
 	Restored: "the snapshot is kept while claim %s is restored from it",
 }

@@ -22,7 +22,7 @@ type Kind struct {
 	Reasons Reasons
 	// Making, Created and Ready are events. NoClass is the text about a name that no class has, and Restored that about a claim
 	// that keeps a deleted snapshot.
-	Making, Created, Ready Event
+	Making, Created, Ready News
 	NoClass, Restored      string
 }
 
@@ -36,8 +36,8 @@ type Reasons struct {
 	Missing, Mismatch, ContentMisbound, Misbound        string
 }
 
-// Event is one that says that all goes well.
-type Event struct{ Reason, Text string }
+// News is an event that says that all goes well, and its text.
+type News struct{ Event, Text string }
 
 // Snapshot is a VolumeSnapshot or a VolumeGroupSnapshot, and the fields by which it is bound.
 type Snapshot struct {

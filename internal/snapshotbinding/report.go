@@ -94,6 +94,6 @@ func (b *Binder) Pending(of Snapshot, format string, arguments ...any) {
 // Forget drops what was said of a snapshot that is gone.
 func (b *Binder) Forget(name types.NamespacedName) { b.last.Forget(name) }
 
-func (b *Binder) say(of Snapshot, what Event) {
-	b.Events.Eventf(of.Object, nil, corev1.EventTypeNormal, what.Reason, "Snapshot", "%s", what.Text)
+func (b *Binder) say(of Snapshot, what News) {
+	b.Events.Eventf(of.Object, nil, corev1.EventTypeNormal, what.Event, "Snapshot", "%s", what.Text)
 }
