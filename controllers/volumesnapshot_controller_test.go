@@ -369,6 +369,30 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 		Expect(w.storage.Snapshots()).To(HaveLen(1))
 	})
 
+	It("leaves the content that a person made again for another", func() {
+		w, _, first := bound()
+		handle := *contentOf(w, first).Status.SnapshotHandle
+		content, found := staticContent("found", handle), staticSnapshot("found", "found")
+		content.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "default", Name: "found"}
+		w.create(content, found)
+		w.settleBinding()
+		expectReady(w, found)
+		w.get(content)
+		w.removeFinalizers(content)
+		w.delete(content)
+		again := staticContent("found", handle)
+		again.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "default", Name: "found", UID: "another"}
+		w.create(again)
+
+		w.delete(found)
+		w.settleBinding()
+
+		Expect(w.gone(found)).To(BeTrue())
+		w.get(again)
+		Expect(again.DeletionTimestamp).To(BeNil())
+		Expect(again.Annotations).NotTo(HaveKey(snapshots.BeingDeleted))
+	})
+
 	It("that is gone gets no content by an old cache", func() {
 		w, _, snapshot := toBeBound()
 		old := snapshot.DeepCopy()
