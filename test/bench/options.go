@@ -127,10 +127,10 @@ func (o options) check(flags *pflag.FlagSet) error {
 		{"provision-n", 1, o.provisions},
 		{"local-n", 1, []int{o.locals}},
 		{"csi-n", 1, []int{o.csiClaims}},
-		{"csi-drivers", 2, []int{o.csiDrivers}},
-		{"csi-each", 1, []int{o.csiEach}}, // they are compared with one driver
-		{"attach-nodes", 2, []int{o.attachNodes}},
-		{"attach-volumes", 1, []int{o.attachVolumes}}, // volumes move to another node
+		{"csi-drivers", 2, []int{o.csiDrivers}}, // they are compared with one
+		{"csi-each", 1, []int{o.csiEach}},
+		{"attach-nodes", 2, []int{o.attachNodes}}, // volumes move to another
+		{"attach-volumes", 1, []int{o.attachVolumes}},
 		{"rounds", 1, []int{o.rounds}},
 	} {
 		if len(of.values) == 0 || slices.Min(of.values) < of.least {
