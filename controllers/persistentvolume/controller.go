@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,10 +52,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	for _, step := range r.steps() {
 		done, result, err := step(ctx, pv)
 		switch {
-		case apierrors.IsConflict(err):
-			return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
 		case err != nil:
-			return result, err
+			return reconciler.AfterConflict(result, err)
 		case again.RequeueAfter == 0 || result.RequeueAfter > 0 && result.RequeueAfter < again.RequeueAfter:
 			again = result
 		}

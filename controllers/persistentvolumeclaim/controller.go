@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,10 +67,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	for _, run := range r.steps(claim) {
 		waiting, err := run(ctx, scope)
 		switch {
-		case apierrors.IsConflict(err):
-			return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
 		case err != nil:
-			return ctrl.Result{}, err
+			return reconciler.AfterConflict(ctrl.Result{}, err)
 		case waiting != nil:
 			r.count(claim, waiting)
 			return r.report(ctx, claim, waiting)

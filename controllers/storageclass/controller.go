@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -79,10 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	before := class.DeepCopy()
 	controllerutil.RemoveFinalizer(class, stowagev1alpha1.ProvisioningFinalizer)
 	err := r.client.Patch(ctx, class, patch.Fenced(before))
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
-	}
-	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of StorageClass %s", class.Name)
+	return reconciler.AfterConflict(ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of StorageClass %s", class.Name))
 }
 
 // findUser finds a claim of a class with a pending operation, or nil. What the claim's annotation

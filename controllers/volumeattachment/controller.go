@@ -80,11 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !attachment.DeletionTimestamp.IsZero() {
 		execute = r.detacher.detach
 	}
-	result, err := execute(ctx, attachment)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
-	}
-	return result, err
+	return reconciler.AfterConflict(execute(ctx, attachment))
 }
 
 // SetupWithManager watches attachments and what they wait for.
