@@ -76,8 +76,8 @@ func interruptAnywhere(t *testing.T, operate func(t *testing.T, w *world, interr
 		t.Run(fmt.Sprintf("before change %d", nth), func(t *testing.T) {
 			w, cut := newWorld(t), &interruptions{nth: nth}
 			err := operate(t, w, func() { w.proxy.Plan(cut.fault) })
-			through = err == nil && !cut.came()
 			w.proxy.Plan(nil)
+			through = err == nil && !cut.came()
 			w.kind = newKind(t, thisCluster, "")
 			follow(t, w)
 		})
