@@ -57,6 +57,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/snapshotbinding"
@@ -73,6 +74,8 @@ type Options struct {
 	BindSnapshots bool
 	// CSISnapshotter are drivers of Stowage's own whose VolumeSnapshotContents are left to csi-snapshotter.
 	CSISnapshotter []string
+	// Lease is the one by which the manager leads. Nil: nothing shows whether another one acts, too, and more is read live.
+	Lease *leadership.Lease
 	// Backends are the kinds of storage that are served.
 	Backends *backend.Registry
 	// Recycler empties volumes of policy Recycle that people made. Nil: their phase becomes
@@ -209,7 +212,8 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (rec
 		Client: mgr.GetClient(), Live: live, Reads: liveread.New(live), Storage: backends, Events: event.RecorderOf(mgr),
 		Patience: persistentvolumeclaim.UntilReported, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
 		CSISnapshotter: options.CSISnapshotter,
-		Prepared:       attachintent.NewPreparations(options.Clock), Waiting: waits, ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
+		Prepared:       attachintent.NewWrites(options.Clock, options.Lease.IsHeld), Deleted: attachintent.NewWrites(options.Clock, options.Lease.IsHeld), Leads: options.Lease.IsHeld,
+		Waiting: waits, ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
 	}, err
 }
 

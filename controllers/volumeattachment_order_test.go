@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"slices"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -110,8 +109,12 @@ var _ = Describe("An attachment whose manager's cache may be old", func() {
 
 		expectRefused(w, second)
 	},
-		Entry("if a second passed since it was prepared", func(w *world, second *storagev1.VolumeAttachment) {
-			w.views.attachments.Client = afterPatch{showingOnly{w, second}, func() { w.passTime(time.Second + 1) }}
+		Entry("if ten seconds passed since it was prepared", func(w *world, second *storagev1.VolumeAttachment) {
+			w.views.attachments.Client = afterPatch{showingOnly{w, second}, func() { w.passTime(attachintent.LongMoment + 1) }}
+		}),
+		Entry("if a second passed since it was prepared, and its manager may lead no more", func(w *world, second *storagev1.VolumeAttachment) {
+			w.leads = follows
+			w.views.attachments.Client = afterPatch{showingOnly{w, second}, func() { w.passTime(attachintent.Moment + 1) }}
 		}),
 		Entry("if the cache doesn't show how it was prepared", func(w *world, second *storagev1.VolumeAttachment) {
 			w.views.attachments.Client = stale{showingOnly{w, second}, []client.Object{second.DeepCopy()}}
@@ -148,6 +151,9 @@ var _ = Describe("An attachment whose manager's cache may be old", func() {
 		expectRefused(w, second)
 	})
 })
+
+// follows is a manager that may lead no more.
+func follows() bool { return false }
 
 // attachOnce runs one pass over an attachment.
 func (w *world) attachOnce(attachment *storagev1.VolumeAttachment) {
@@ -202,7 +208,7 @@ type manager struct {
 func (m *manager) attaches() {
 	GinkgoHelper()
 	deps := m.dependencies(&view{m, liveView{unlistable{m.reads}}})
-	deps.Prepared = attachintent.NewPreparations(m.clock)
+	deps.Prepared = attachintent.NewWrites(m.clock, m.isLeader)
 	_, err := volumeattachment.New(deps).Reconcile(GinkgoT().Context(), wake.Request(m.attachment))
 	Expect(err).NotTo(HaveOccurred())
 }

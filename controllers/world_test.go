@@ -68,8 +68,10 @@ type world struct {
 	// cluster. Specs change them.
 	served *opener.Opener
 	views  views
-	// prepared is what the reconcilers of nodes and of attachments share.
-	prepared *attachintent.Preparations
+	// prepared and deleted are what the reconcilers of nodes and of attachments share.
+	prepared, deleted *attachintent.Writes
+	// leads is whether the manager leads for some seconds more. Nil: it does.
+	leads func() bool
 	// fed are the objects that the index of the claims' reconciler was fed last, after so many
 	// writes.
 	fed      []client.Object
@@ -129,7 +131,7 @@ func (w *world) restart() {
 	}
 	w.served = &opener.Opener{Registry: backend.NewRegistry(
 		fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage}, fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage}, w.driver)}
-	w.views, w.prepared = newViews(w), attachintent.NewPreparations(w.clock)
+	w.views, w.prepared, w.deleted = newViews(w), attachintent.NewWrites(w.clock, w.isLeader), attachintent.NewWrites(w.clock, w.isLeader)
 	w.claims = persistentvolumeclaim.New(w.dependencies(w.views.claims))
 	w.volumes = persistentvolume.New(w.dependencies(w.views.volumes), w.claims.Index)
 	w.pods = ephemeral.New(w.dependencies(w.views.pods))
@@ -154,10 +156,12 @@ func (w *world) restart() {
 // dependencies are those of a reconciler that sees the cluster in a view.
 func (w *world) dependencies(of *view) reconciler.Dependencies {
 	return reconciler.Dependencies{
-		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Prepared: w.prepared, Storage: w.served, Events: event.Logged(w.events, w.log),
+		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Prepared: w.prepared, Deleted: w.deleted, Leads: w.isLeader, Storage: w.served, Events: event.Logged(w.events, w.log),
 		Clock: w.clock, Patience: w.patience, Scope: w.scope, Namespace: apiserver.Namespace, ForceDetachAfter: forceDetachAfter,
 	}
 }
+
+func (w *world) isLeader() bool { return w.leads == nil || w.leads() }
 
 // binder has the steps in which a claim is bound: some specs take one of them late.
 func (w *world) binder() *binding.Binder {

@@ -51,7 +51,7 @@ func run(options options) error {
 	klog.SetLogger(log)
 	limitMemory(memlimit.FromCgroup, log)
 
-	mgr, err := newManager(options)
+	mgr, lease, err := newManager(options)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func run(options options) error {
 		gce.NewKind(cluster, keys), csi.NewKind(csiCluster{keys: keys, cached: mgr.GetClient()}, calls))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, BindSnapshots: options.bindSnapshots, CSISnapshotter: options.csiSnapshotterDrivers, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
-		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter,
+		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter, Lease: lease,
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
@@ -18,38 +19,46 @@ const (
 	shutdownTimeout = 10 * time.Second
 )
 
-// newManager makes the controller manager.
-func newManager(options options) (ctrl.Manager, error) {
+// newManager makes the controller manager, and the lease by which it leads: nil if no election was requested.
+func newManager(options options) (ctrl.Manager, *leadership.Lease, error) {
 	scheme, err := program.Scheme()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	connection, err := options.Config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	var lease *leadership.Lease
+	if options.leaderElect {
+		if lease, err = leadership.New(connection, options.leaderElectionNamespace, "manager.stowage.dev"); err != nil {
+			return nil, nil, err
+		}
 	}
 	mgr, err := ctrl.NewManager(connection, ctrl.Options{
-		Scheme:                        scheme,
-		Client:                        controllers.ClientOptions(),
-		Cache:                         cacheOptions(options.resync, options.namespace()),
-		Logger:                        program.Quiet(ctrl.Log),
-		Metrics:                       options.Metrics(),
-		HealthProbeBindAddress:        options.ProbeAddress,
-		PprofBindAddress:              options.PprofAddress,
-		Controller:                    config.Controller{GroupKindConcurrency: options.Workers},
-		LeaderElection:                options.leaderElect,
-		LeaderElectionID:              "manager.stowage.dev",
-		LeaderElectionNamespace:       options.leaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       new(shutdownTimeout),
+		Scheme:                              scheme,
+		Client:                              controllers.ClientOptions(),
+		Cache:                               cacheOptions(options.resync, options.namespace()),
+		Logger:                              program.Quiet(ctrl.Log),
+		Metrics:                             options.Metrics(),
+		HealthProbeBindAddress:              options.ProbeAddress,
+		PprofBindAddress:                    options.PprofAddress,
+		Controller:                          config.Controller{GroupKindConcurrency: options.Workers},
+		LeaderElection:                      options.leaderElect,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaderElectionResourceLockInterface: lease,
+		GracefulShutdownTimeout:             new(shutdownTimeout),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
+		return nil, nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if lease != nil {
+		lease.RecordWith(mgr)
 	}
 	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
 		if err := add("ping", healthz.Ping); err != nil {
-			return nil, fmt.Errorf("adding a probe: %w", err)
+			return nil, nil, fmt.Errorf("adding a probe: %w", err)
 		}
 	}
-	return mgr, nil
+	return mgr, lease, nil
 }

@@ -29,7 +29,9 @@ type attachments struct {
 	otherNodes *otherNodes
 	reserved   *memory.Reservations
 	created    memory.CreatedAttachments
-	prepared   *attachintent.Preparations
+	gone       memory.DeletedAttachments
+	// prepared and deleted are shared with the reconciler of attachments.
+	prepared, deleted *attachintent.Writes
 }
 
 func (r *attachments) create(ctx context.Context, s *snapshot, plan []attach.Step, again *requeue) error {
@@ -135,18 +137,27 @@ func (r *attachments) isAttachedLive(ctx context.Context, object *storagev1.Volu
 }
 
 // delete deletes one attachment: the very object and version that the decision was based on.
-// The driver's attacher detaches, and then removes its finalizer.
-func (r *attachments) delete(ctx context.Context, s *snapshot, step attach.Step) error {
+// The driver's attacher detaches, and then removes its finalizer. marked is the node as this pass wrote it, if it did.
+func (r *attachments) delete(ctx context.Context, s *snapshot, step attach.Step, marked *corev1.Node) error {
 	object := step.Attachment
-	if err := r.confirmUnused(ctx, s, step); err != nil {
+	released, err := r.released(ctx, s, step, marked)
+	if err != nil {
 		return err
 	}
 	attaches, err := r.drivers.Attaches(ctx, step.Volume.Driver)
 	if err != nil {
 		return err
 	}
-	err = r.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	remove := func() error {
+		return r.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	}
+	if attaches {
+		err = r.deleted.OnceReleased(released, object, remove)
+	} else {
+		err = remove()
+	}
 	if err == nil {
+		r.gone.Add(s.Name, object.UID, s.Now)
 		effect.LogAttachmentDeleted(ctx, object, step.Forced && !attaches)
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -158,21 +169,24 @@ func (r *attachments) delete(ctx context.Context, s *snapshot, step attach.Step)
 
 var errInUse = errors.New("its status has changed, and it may use a volume that was to be detached")
 
-// confirmUnused returns a conflict if a node may touch a volume that the cache does not show
-// on it. An earlier manager may have added the volume to volumesAttached a moment ago. If this
+// released returns the node once it has released a volume, and a conflict if it may touch one that the cache doesn't show
+// on it: an earlier manager may have added the volume to volumesAttached a moment ago. If this
 // pass removed the volume from volumesAttached, that write was the proof. By force, the node's
-// status does not matter.
-func (r *attachments) confirmUnused(ctx context.Context, s *snapshot, step attach.Step) error {
-	if step.Unmarked || step.Forced {
-		return nil
+// status does not matter, and nothing is returned.
+func (r *attachments) released(ctx context.Context, s *snapshot, step attach.Step, marked *corev1.Node) (*corev1.Node, error) {
+	switch {
+	case step.Forced:
+		return nil, nil
+	case step.Unmarked:
+		return marked, nil
 	}
 	node := &corev1.Node{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: s.Name}, node)
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("reading node %s: %w", s.Name, err)
+		return nil, fmt.Errorf("reading node %s: %w", s.Name, err)
 	case err != nil || node.UID != s.Node.UID || !attach.IsUnused(node, step.Volume.Name):
-		return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, s.Name, errInUse)
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, s.Name, errInUse)
 	}
-	return nil
+	return node, nil
 }

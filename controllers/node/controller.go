@@ -52,11 +52,11 @@ type Reconciler struct {
 func New(deps reconciler.Dependencies) *Reconciler {
 	reserved, waking := &memory.Reservations{}, &wake.Source{}
 	otherNodes := newOtherNodes(deps, reserved)
-	attachments := &attachments{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), otherNodes: otherNodes, reserved: reserved, prepared: deps.Prepared}
+	attachments := &attachments{client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), otherNodes: otherNodes, reserved: reserved, prepared: deps.Prepared, deleted: deps.Deleted}
 	return &Reconciler{
 		client: deps.Client,
 		planner: &planner{
-			inspector: &inspector{client: deps.Client, clock: deps.Clock, otherNodes: otherNodes},
+			inspector: &inspector{client: deps.Client, clock: deps.Clock, otherNodes: otherNodes, deleted: &attachments.gone},
 			forcer:    &forcer{client: deps.Client, storage: deps.Storage, drivers: drivers.New(deps.Client), waking: waking, patience: deps.ForceDetachAfter},
 			apiServer: apiServer{live: deps.Live, shared: deps.Reads},
 		},
@@ -99,13 +99,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // detach updates volumesAttached before it deletes VolumeAttachments, never after.
 func (r *Reconciler) detach(ctx context.Context, s *snapshot, plan []attach.Step, again *requeue) error {
-	if err := r.marker.mark(ctx, s, plan, again); err != nil {
+	marked, err := r.marker.mark(ctx, s, plan, again)
+	if err != nil {
 		return again.afterConflict(err)
 	}
 	var failures []error
 	for _, step := range plan {
 		if step.Action == attach.Delete {
-			failures = append(failures, again.afterConflict(r.attachments.delete(ctx, s, step)))
+			failures = append(failures, again.afterConflict(r.attachments.delete(ctx, s, step, marked)))
 		}
 	}
 	return errors.Join(failures...)

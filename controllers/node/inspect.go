@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/node/memory"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -22,6 +23,7 @@ type inspector struct {
 	client     client.Reader
 	clock      clock.PassiveClock
 	otherNodes *otherNodes
+	deleted    *memory.DeletedAttachments
 }
 
 // inspect makes a snapshot of a node. Its cost depends on the node's pods and their volumes,
@@ -44,7 +46,7 @@ func (r *inspector) inspect(ctx context.Context, from nodeReader, name string) (
 		}
 	}
 	for _, step := range []func(context.Context, nodeReader, *snapshot) error{
-		r.inspectDrivers, inspectPods, inspectAttachments, inspectVolumesAttached, r.inspectOtherNodes,
+		r.inspectDrivers, inspectPods, r.inspectAttachments, inspectVolumesAttached, r.inspectOtherNodes,
 	} {
 		if err := step(ctx, from, s); err != nil {
 			return nil, err
@@ -96,11 +98,12 @@ func inspectPods(ctx context.Context, from nodeReader, s *snapshot) error {
 }
 
 // inspectAttachments finds the volumes of the node's attachments.
-func inspectAttachments(ctx context.Context, from nodeReader, s *snapshot) error {
+func (r *inspector) inspectAttachments(ctx context.Context, from nodeReader, s *snapshot) error {
 	attachments, err := from.attachmentsOn(ctx, s.Name)
 	if err != nil {
 		return fmt.Errorf("listing the attachments of node %s: %w", s.Name, err)
 	}
+	r.deleted.Mark(s.Name, attachments)
 	names := map[string]bool{}
 	for i := range attachments {
 		object := &attachments[i]

@@ -35,28 +35,28 @@ type marker struct {
 
 // mark writes volumesAttached of a node, once for all additions and removals. The write
 // carries the resourceVersion that the plan was based on. If the node began to use a volume
-// since, the write fails and the plan is made again.
-func (r *marker) mark(ctx context.Context, s *snapshot, plan []attach.Step, again *requeue) error {
+// since, the write fails and the plan is made again. It returns the node as the write left it; nil without a write.
+func (r *marker) mark(ctx context.Context, s *snapshot, plan []attach.Step, again *requeue) (*corev1.Node, error) {
 	if s.Node == nil {
 		r.written.Forget(s.Name)
-		return nil
+		return nil, nil
 	}
 	if pause := r.pauseOf(s, plan); pause > 0 {
 		again.in(pause)
-		return nil
+		return nil, nil
 	}
 	confirmed, err := r.confirm(ctx, s, plan, again)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	attached, changed := attach.VolumesAttached(s.Node, confirmed)
 	if !changed {
-		return nil
+		return nil, nil
 	}
 	r.written.Note(s.Name, r.clock.Now())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Name}}
 	err = r.client.Status().Patch(ctx, node, volumesAttachedPatch(s.Node, attached))
-	return wrap.Error(err, "writing volumesAttached of node %s", s.Name)
+	return node, wrap.Error(err, "writing volumesAttached of node %s", s.Name)
 }
 
 // pauseOf returns how long to wait before volumesAttached is written; 0 means now. A removal

@@ -24,8 +24,10 @@ type Dependencies struct {
 	Live client.Reader
 	// Reads are the live reads that several reconciles share.
 	Reads liveread.Reads
-	// Prepared are the attachments that this process prepared a moment ago.
-	Prepared *attachintent.Preparations
+	// Prepared are the writes of a moment ago by which this process prepared attachments, and Deleted those by which it deleted some.
+	Prepared, Deleted *attachintent.Writes
+	// Leads reports whether this process leads, and no other one will for some seconds. False: maybe.
+	Leads func() bool
 	// Storage opens backends.
 	Storage *opener.Opener
 	// Events sends events.

@@ -38,7 +38,7 @@ type attacher struct {
 	inTreeDisks inTreeDisks
 	report      *reporter
 	order       order.Order
-	prepared    *attachintent.Preparations
+	prepared    *attachintent.Writes
 	// clock and missing record when the machine of an attachment was first seen to be gone.
 	clock   clock.PassiveClock
 	missing *wake.Instants
@@ -164,8 +164,8 @@ func (r *attacher) getVolume(ctx context.Context, a *attaching) error {
 	if len(names) == 0 {
 		return backend.Invalid.Errorf("the attachment names no volume: Stowage attaches PersistentVolumes only")
 	}
-	pv := &corev1.PersistentVolume{}
-	if err := r.live.Get(ctx, client.ObjectKey{Name: names[0]}, pv); err != nil {
+	pv, err := r.readVolume(ctx, a.attachment, names[0])
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return backend.NotFound.Errorf("there is no volume %s: delete the pod that needs it", names[0])
 		}

@@ -31,36 +31,52 @@ type detacher struct {
 	backends backends
 	releases releases
 	report   *reporter
+	// deleted are the attachments that this process deleted a moment ago, and leads is whether no other one acts on them.
+	deleted *attachintent.Writes
+	leads   func() bool
 }
 
 func newDetacher(deps reconciler.Dependencies, backends backends, report *reporter, missing *wake.Instants) *detacher {
 	return &detacher{
-		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), backends: backends, report: report,
+		client: deps.Client, live: deps.Live, drivers: drivers.New(deps.Client), backends: backends, report: report, deleted: deps.Deleted, leads: deps.Leads,
 		releases: releases{client: deps.Client, live: deps.Live, shared: deps.Reads, clock: deps.Clock, missing: missing},
 	}
 }
 
 // detach detaches a volume from a node, once that is safe, and then removes the finalizer of
-// its attachment: the last write. It reads the attachment live: one of the same name may have
-// been created and attached since the cache was updated.
+// its attachment: the last write.
 func (r *detacher) detach(ctx context.Context, cached *storagev1.VolumeAttachment) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(cached, attachintent.Finalizer(cached.Spec.Attacher)) {
 		return ctrl.Result{}, nil
 	}
-	attachment := &storagev1.VolumeAttachment{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cached), attachment); err != nil {
+	d, err := r.current(ctx, cached)
+	if err != nil {
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading attachment %s", cached.Name)
 	}
-	attaches, err := r.drivers.Attaches(ctx, attachment.Spec.Attacher)
+	attaches, err := r.drivers.Attaches(ctx, d.attachment.Spec.Attacher)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
-	case attachment.UID != cached.UID || !controllerutil.ContainsFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher)):
+	case d.attachment.UID != cached.UID || !controllerutil.ContainsFinalizer(d.attachment, attachintent.Finalizer(d.attachment.Spec.Attacher)):
 		return ctrl.Result{}, nil
 	case !attaches:
-		return ctrl.Result{}, r.removeFinalizer(ctx, &detaching{attachment: attachment})
+		return ctrl.Result{}, r.removeFinalizer(ctx, d)
 	}
-	return r.detachIfSafe(ctx, &detaching{attachment: attachment})
+	return r.detachIfSafe(ctx, d)
+}
+
+// current returns an attachment as it is. It reads it live: one of the same name may have been created and attached since the
+// cache was updated.
+//
+// No read is needed right after this process deleted the attachment, which then had a finalizer, and while it leads. Only a leader
+// removes the finalizer. Since the deletion that was this process, and it takes the deletion once.
+func (r *detacher) current(ctx context.Context, cached *storagev1.VolumeAttachment) (*detaching, error) {
+	if deletion, found := r.deleted.Take(cached); found && r.leads() {
+		return &detaching{attachment: cached, isCached: true, released: deletion.Released}, nil
+	}
+	attachment := &storagev1.VolumeAttachment{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(cached), attachment)
+	return &detaching{attachment: attachment}, err
 }
 
 func (r *detacher) detachIfSafe(ctx context.Context, d *detaching) (ctrl.Result, error) {
@@ -76,6 +92,9 @@ func (r *detacher) detachIfSafe(ctx context.Context, d *detaching) (ctrl.Result,
 		return r.fail(ctx, d, err)
 	case !may.Allowed:
 		return r.keep(ctx, d, may)
+	}
+	if d.isCached && !r.leads() {
+		return ctrl.Result{RequeueAfter: wake.AfterContention}, nil
 	}
 	r.reportForce(d, may)
 	return r.finish(ctx, d, d.opened.attacher.Detach(ctx, d.volume, d.from))

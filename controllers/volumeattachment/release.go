@@ -29,6 +29,10 @@ type detaching struct {
 	from   backend.NodeIdentity
 	volume string
 	opened opened
+	// isCached is true if the attachment is the cache's, which one of this process's own writes vouches for.
+	isCached bool
+	// released is the node as it was when it had released the volume, before the attachment was deleted; nil if unknown.
+	released *corev1.Node
 	// callFailed is true if the backend's call returned an error.
 	callFailed bool
 }
@@ -50,7 +54,15 @@ var released = attach.Force{Allowed: true}
 // mayDetach decides whether a volume can be detached from its node. It can once the node has
 // it in neither volumesInUse nor volumesAttached, or by force if the policy allows it. The
 // node is read live: kube-controller-manager, too, may have decided on outdated state.
+//
+// No read is needed where this process saw the release, and nothing else may have marked the volume as attached since. A kubelet
+// that lists it again waits for that mark: it lists a volume before it reads volumesAttached, and mounts it after.
 func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, error) {
+	if d.released != nil && !isAnotherMachine(d.released, d.from.ProviderID) {
+		if is, _ := r.isReleased(d, d.released); is {
+			return released, nil
+		}
+	}
 	node, err := liveNode(ctx, r.shared, d.from.Name)
 	if err != nil {
 		return attach.Force{}, err
@@ -62,13 +74,9 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 	now := r.clock.Now()
 	condition := attach.ConditionOf(node)
 	if node != nil {
-		r.missing.Forget(string(d.attachment.UID))
-		if d.from.ProviderID == "" {
-			d.from.ProviderID = node.Spec.ProviderID
-		}
-		isReleased, after := attach.IsReleased(node, d.name(), d.attachment, now)
+		is, after := r.isReleased(d, node)
 		switch {
-		case isReleased:
+		case is:
 			return released, nil
 		case after > 0:
 			return attach.Force{Reason: fmt.Sprintf("node %s registered again, and has yet to report what it uses", node.Name), After: after}, nil
@@ -89,6 +97,15 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 		may.After = retryRefused
 	}
 	return may, nil
+}
+
+// isReleased reports whether a node has released the volume, or when that will be certain.
+func (r releases) isReleased(d *detaching, node *corev1.Node) (is bool, after time.Duration) {
+	r.missing.Forget(string(d.attachment.UID))
+	if d.from.ProviderID == "" {
+		d.from.ProviderID = node.Spec.ProviderID
+	}
+	return attach.IsReleased(node, d.name(), d.attachment, r.clock.Now())
 }
 
 // policyOf returns the policy of a volume's backend. About a machine of a CSI driver that isn't one

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -18,6 +20,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
@@ -33,17 +36,17 @@ func runProvisioner(ctx context.Context, kubeconfig string, arguments []string) 
 	if err := metrics.Registry.Register(held); err != nil {
 		return fmt.Errorf("registering %s: %w", heldMetric, err)
 	}
-	mgr, err := newManager(kubeconfig, arguments[0])
+	mgr, lease, err := newManager(kubeconfig, arguments[0])
 	if err != nil {
 		return err
 	}
-	return manage(ctx, mgr, fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage})
+	return manage(ctx, mgr, lease, fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage})
 }
 
 // runAttacher is the manager, with disks in memory that are attached in no time in
 // place of a cloud's.
 func runAttacher(ctx context.Context, kubeconfig string, _ []string) error {
-	mgr, err := newManager(kubeconfig, "0")
+	mgr, lease, err := newManager(kubeconfig, "0")
 	if err != nil {
 		return err
 	}
@@ -51,32 +54,38 @@ func runAttacher(ctx context.Context, kubeconfig string, _ []string) error {
 	if err := plugIn(ctx, mgr.GetAPIReader(), disks); err != nil {
 		return fmt.Errorf("filling the storage: %w", err)
 	}
-	return manage(ctx, mgr, fake.Kind{For: stowagev1alpha1.GCEType, Backend: disks})
+	return manage(ctx, mgr, lease, fake.Kind{For: stowagev1alpha1.GCEType, Backend: disks})
 }
 
-// newManager makes a controller manager like the real one, which serves metrics at an
+// newManager makes a controller manager like the real one, which leads by a lease, and serves metrics at an
 // address; "0" for none.
-func newManager(kubeconfig, address string) (ctrl.Manager, error) {
+func newManager(kubeconfig, address string) (ctrl.Manager, *leadership.Lease, error) {
 	config, err := unlimited(kubeconfig)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	scheme, err := program.Scheme()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	lease, err := leadership.New(config, metav1.NamespaceSystem, fmt.Sprintf("bench-%d", os.Getpid()))
+	if err != nil {
+		return nil, nil, err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: address},
+		LeaderElection: true, LeaderElectionResourceLockInterface: lease,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
+		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
-	return mgr, nil
+	lease.RecordWith(mgr)
+	return mgr, lease, nil
 }
 
-func manage(ctx context.Context, mgr ctrl.Manager, storage fake.Kind) error {
+func manage(ctx context.Context, mgr ctrl.Manager, lease *leadership.Lease, storage fake.Kind) error {
 	err := controllers.Setup(ctx, mgr, controllers.Options{
-		Scope: reconciler.ClusterScope, Backends: backend.NewRegistry(storage), Metrics: metrics.Registry,
+		Scope: reconciler.ClusterScope, Backends: backend.NewRegistry(storage), Metrics: metrics.Registry, Lease: lease,
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
@@ -51,24 +52,32 @@ func (m manager) start() (kill func()) {
 		m.config = asManager(m.scope)
 	}
 	skipNames := true
+	var lease *leadership.Lease
+	if m.elected {
+		var err error
+		lease, err = leadership.New(m.config, apiserver.Namespace, "manager.stowage.dev")
+		Expect(err).NotTo(HaveOccurred())
+	}
 	mgr, err := ctrl.NewManager(m.config, ctrl.Options{
-		Scheme:                  scheme,
-		Client:                  controllers.ClientOptions(),
-		Cache:                   inOwnNamespace(),
-		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		Controller:              ctrlconfig.Controller{SkipNameValidation: &skipNames},
-		LeaderElection:          m.elected,
-		LeaderElectionID:        "manager.stowage.dev",
-		LeaderElectionNamespace: apiserver.Namespace,
-		LeaseDuration:           new(15 * time.Second),
-		RenewDeadline:           new(12 * time.Second), // a manager that misses it ends: enough on a busy machine
-		RetryPeriod:             new(500 * time.Millisecond),
-		GracefulShutdownTimeout: new(time.Minute),
+		Scheme:                              scheme,
+		Client:                              controllers.ClientOptions(),
+		Cache:                               inOwnNamespace(),
+		Metrics:                             metricsserver.Options{BindAddress: "0"},
+		Controller:                          ctrlconfig.Controller{SkipNameValidation: &skipNames},
+		LeaderElection:                      m.elected,
+		LeaderElectionResourceLockInterface: lease,
+		LeaseDuration:                       new(15 * time.Second),
+		RenewDeadline:                       new(12 * time.Second), // a manager that misses it ends: enough on a busy machine
+		RetryPeriod:                         new(500 * time.Millisecond),
+		GracefulShutdownTimeout:             new(time.Minute),
 	})
 	Expect(err).NotTo(HaveOccurred())
+	if lease != nil {
+		lease.RecordWith(mgr)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	Expect(controllers.Setup(ctx, mgr, controllers.Options{
-		Scope: m.scope, Backends: backend.NewRegistry(m.kinds...), Namespace: m.namespace, BindSnapshots: m.bindsSnapshots,
+		Scope: m.scope, Backends: backend.NewRegistry(m.kinds...), Namespace: m.namespace, BindSnapshots: m.bindsSnapshots, Lease: lease,
 	})).To(Succeed())
 	stopped := make(chan struct{})
 	go func() {

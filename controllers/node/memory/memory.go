@@ -1,13 +1,16 @@
 // Package memory has what the reconciler of nodes remembers between passes, because the cache
 // does not show it yet. That is which node has a volume reserved, which attachments this
-// process created, and which situations of a node have an event. All of it may be lost at any
+// process created or deleted, and which situations of a node have an event. All of it may be lost at any
 // time; live reads decide then.
 package memory
 
 import (
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -76,6 +79,41 @@ func (c *CreatedAttachments) Remove(uid types.UID) { c.uids.Delete(uid) }
 func (c *CreatedAttachments) Has(uid types.UID) bool {
 	_, has := c.uids.Load(uid)
 	return has
+}
+
+// DeletedAttachments are the attachments that this process deleted, until the cache shows it. The zero value is usable.
+type DeletedAttachments struct {
+	mu sync.Mutex
+	by map[string]map[types.UID]metav1.Time
+}
+
+// Add remembers an attachment of a node that was deleted now.
+func (d *DeletedAttachments) Add(node string, uid types.UID, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.by[node] == nil {
+		if d.by == nil {
+			d.by = map[string]map[types.UID]metav1.Time{}
+		}
+		d.by[node] = map[types.UID]metav1.Time{}
+	}
+	d.by[node][uid] = metav1.NewTime(now)
+}
+
+// Mark marks those of a node's attachments as deleted that are, and forgets those that are shown so already, or no more.
+func (d *DeletedAttachments) Mark(node string, shown []storagev1.VolumeAttachment) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := map[types.UID]metav1.Time{}
+	for i := range shown {
+		if at, deleted := d.by[node][shown[i].UID]; deleted && shown[i].DeletionTimestamp == nil {
+			shown[i].DeletionTimestamp = &at
+			left[shown[i].UID] = at
+		}
+	}
+	if delete(d.by, node); len(left) > 0 {
+		d.by[node] = left
+	}
 }
 
 // Recorded remembers which situations of a node have an event, for as long as they last. The

@@ -25,28 +25,28 @@ import (
 // manager that has just started has none. Attachments of Google's driver are found by their disk, in
 // the live list alone.
 func (o Order) cached(ctx context.Context, c Candidate, names []string) (found liveread.Attachments, proven bool) {
-	preparation, recent := o.prepared.Take(c.Attachment)
+	prepared, recent := o.prepared.Take(c.Attachment)
 	if !recent || !o.ordered || c.isInTreeDisk() {
 		return found, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, attachintent.Moment)
 	defer cancel()
-	all, err := o.listed(ctx, c, names, preparation)
+	all, err := o.listed(ctx, c, names, prepared)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("the cache proves nothing about the attachments of a volume", "volume", c.PersistentVolume.Name, "why", err.Error())
 		return found, false
 	}
-	return liveread.GroupAttachments(all), preparation.IsRecent(o.clock.Now())
+	return liveread.GroupAttachments(all), o.prepared.Prove(prepared)
 }
 
 // listed lists the attachments of a candidate's storage once the cache shows its preparation: the read
 // of the candidate waits until the cache shows this process's writes to it.
-func (o Order) listed(ctx context.Context, c Candidate, names []string, preparation attachintent.Preparation) (all []storagev1.VolumeAttachment, err error) {
+func (o Order) listed(ctx context.Context, c Candidate, names []string, prepared attachintent.Write) (all []storagev1.VolumeAttachment, err error) {
 	shown := &storagev1.VolumeAttachment{}
 	if err := o.cache.Get(ctx, client.ObjectKeyFromObject(c.Attachment), shown, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("reading attachment %s: %w", c.Attachment.Name, err)
 	}
-	if !preparation.ShownBy(shown) {
+	if !prepared.ShownBy(shown) {
 		return nil, errors.New("it doesn't show how the attachment was prepared")
 	}
 	fields := []client.MatchingFields{{attachintent.ByHandle: index.HandleOf(c.Volume)[0]}}

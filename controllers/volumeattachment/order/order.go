@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/features"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -34,15 +33,14 @@ type Candidate struct {
 type Order struct {
 	cache    client.Reader
 	shared   liveread.Reads
-	prepared *attachintent.Preparations
-	clock    clock.PassiveClock
+	prepared *attachintent.Writes
 	// ordered is true if caches apply changes in order, those of a new list at once.
 	ordered bool
 }
 
 // New returns the order of the attachments in a cluster.
 func New(deps reconciler.Dependencies) Order {
-	return Order{cache: deps.Client, shared: deps.Reads, prepared: deps.Prepared, clock: deps.Clock, ordered: features.FeatureGates().Enabled(features.AtomicFIFO)}
+	return Order{cache: deps.Client, shared: deps.Reads, prepared: deps.Prepared, ordered: features.FeatureGates().Enabled(features.AtomicFIFO)}
 }
 
 // Confirm reports whether a candidate still exists and is prepared. If one node at a time can have
