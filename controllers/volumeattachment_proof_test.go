@@ -59,6 +59,41 @@ var _ = Describe("An attachment that the reconciler of nodes deleted a moment ag
 		Entry("because it detached the deleted one itself", func(w *nodeWorld) { w.deleted.Take(w.attachmentsOf("node-1")[0]) }),
 	)
 
+	It("stays if the node is another machine by now, whose status shows nothing about the earlier one", func() {
+		w, attachment, pv := neededByAPod()
+		w.settle()
+		w.delete(firstNode(w.world))
+		another := managedNode("node-1")
+		another.Spec.ProviderID = "gce://project/zone/another"
+		w.create(another)
+		w.passTime(2 * time.Minute)
+		w.delete(Pod("user", "node-1", Claim().Name))
+		Expect(w.reconcile("node-1")).To(Succeed())
+
+		w.attachOnce(attachment)
+
+		w.get(attachment)
+		Expect(attachment.DeletionTimestamp).NotTo(BeNil())
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
+	})
+
+	It("is not deleted twice, nor marked as attached again, where the cache of nodes doesn't show that yet", func() {
+		w, attachment, _ := neededByAPod()
+		w.settle()
+		w.get(attachment)
+		shown := attachment.DeepCopy()
+		w.delete(Pod("user", "node-1", Claim().Name))
+		Expect(w.reconcile("node-1")).To(Succeed())
+		w.create(Pod("back", "node-1", Claim().Name))
+		w.views.nodes.Client, w.views.nodes.live.Reader = nodeIndexes{staleList{w, shown}}, unread{w.reads}
+		before := w.written
+
+		Expect(w.reconcile("node-1")).To(Succeed())
+
+		Expect(w.written).To(Equal(before))
+		Expect(w.volumesAttached(firstNode(w.world))).To(BeEmpty())
+	})
+
 	for _, kind := range []fault{lost, unanswered, contended} {
 		It("ends with nothing attached where the last write is "+string(kind), func() {
 			w, attachment, pv := leftByItsPod()

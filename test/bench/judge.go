@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 	growthTo    = 10 * growthFrom
 
 	// Parts of the bare client's speed.
-	provisionGoal = 0.80
+	provisionGoal = 0.85
 	provisionGate = 0.70
 	attachGoal    = 0.80
 
@@ -37,11 +39,15 @@ const (
 	maxSpread       = 1.2
 	maxDriverMemory = 1.2
 
-	// maxLocalTime and maxNodeTime are how many times as long as the bare operations it
+	// maxNodeTime, and the times of both layouts of local volumes, are how many times as long as the bare operations it
 	// may take.
-	maxLocalTime = 1.3
-	maxNodeTime  = 1.2
-	maxIdleCPU   = 0.005
+	maxDirectoryTime = 1.25
+	maxImageTime     = 1.4
+	maxNodeTime      = 1.25
+	// maxIdleCPU is a part of a core, maxRestart in seconds.
+	maxIdleCPU  = 0.002
+	maxAgentMiB = 60
+	maxRestart  = 2
 	// maxEventGrowth is how many times as much what happens on a node may cost among many
 	// nodes as among few, with as many volumes: flat, but for what the machine itself varies.
 	maxEventGrowth = 1.2
@@ -123,7 +129,11 @@ func (r *report) judgeLocal() {
 		name := fmt.Sprintf("local, %s, n=%d", c.of, c.n)
 		r.allDone(name+": each claim bound", c)
 		r.noneLeft(name, c)
-		r.bareTime(name, c, maxLocalTime).from(leastCompared, c.done(), "in all rounds")
+		limit := maxDirectoryTime
+		if c.of == string(stowagev1alpha1.LayoutImage) {
+			limit = maxImageTime
+		}
+		r.bareTime(name, c, limit).from(leastCompared, c.done(), "in all rounds")
 	}
 }
 
@@ -132,8 +142,10 @@ func (r *report) judgeNode() {
 		r.bareTime("node, "+c.of, c, maxNodeTime).from(leastRounds, min(len(c.rounds), len(c.bares)), "rounds")
 	}
 	if idle := r.NodeIdle; idle != nil {
-		name := fmt.Sprintf("node, %d pods with %d volumes each, idle: part of a core", idle.Pods, idle.Volumes)
-		r.atMost(name, idle.PartOfCore, maxIdleCPU, "").from(int(leastIdle.Seconds()), int(idle.Seconds), "seconds")
+		name := fmt.Sprintf("node, %d pods with %d volumes each, idle: ", idle.Pods, idle.Volumes)
+		r.atMost(name+"part of a core", idle.PartOfCore, maxIdleCPU, "").from(int(leastIdle.Seconds()), int(idle.Seconds), "seconds")
+		r.atMost(name+"RAM at most", idle.PeakMiB, maxAgentMiB, "MiB")
+		r.atMost(name+"at work after a restart", idle.Restart.Seconds, maxRestart, "s")
 	}
 }
 

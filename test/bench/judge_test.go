@@ -126,14 +126,15 @@ func TestEachTargetIsJudged(t *testing.T) {
 		"local, Image, n=500: time, to that of the bare operations",
 		"attach, 1000 volumes: part of the bare writes' speed", "move, 1000 volumes: writes per volume", "detach, 1000 volumes: writes per volume",
 		"node, one-pod, mount: time, to that of the bare operations", "node, one-pod, unmount: time, to that of the bare operations",
-		"node, 110 pods with 5 volumes each, idle: part of a core",
+		"node, 110 pods with 5 volumes each, idle: part of a core", "node, 110 pods with 5 volumes each, idle: RAM at most",
+		"node, 110 pods with 5 volumes each, idle: at work after a restart",
 		"a pod comes and goes: CPU, 3000 nodes to 100", "a pod comes and goes: CPU, 10000 volumes to 1000",
 	} {
 		if !strings.Contains("\n"+strings.Join(names, "\n")+"\n", "\n"+want+"\n") {
 			t.Errorf("%q is not judged", want)
 		}
 	}
-	if len(names) != 77 {
+	if len(names) != 79 {
 		t.Errorf("%d targets are judged: %q", len(names), names)
 	}
 }

@@ -30,6 +30,10 @@ type nodeIdle struct {
 	Seconds       float64
 	// PartOfCore is the CPU time used, to the time that passed.
 	PartOfCore float64
+	// PeakMiB is the most memory that it had in RAM, since before its pods came.
+	PeakMiB float64
+	// Restart is what it does when it is started again, and the pods are still there.
+	Restart restart
 }
 
 func (b *testbed) podsFolder(program string) string { return filepath.Join(b.dir, "pods-of-"+program) }
@@ -155,7 +159,7 @@ func (b *testbed) measureIdleNode(agent contender) error {
 	if err != nil {
 		return err
 	}
-	defer running.stop()
+	defer func() { running.stop() }()
 	if _, err := b.nodePhase(running, fullNode, mounting); err != nil {
 		return fmt.Errorf("filling a node: %w", err)
 	}
@@ -172,10 +176,16 @@ func (b *testbed) measureIdleNode(agent contender) error {
 	if err != nil {
 		return errors.Join(err, running.alive())
 	}
-	b.report.NodeIdle = &nodeIdle{
+	idle := &nodeIdle{
 		Pods: fullNode.pods, Volumes: len(fullNode.volumes(0)), Seconds: idleFor.Seconds(),
-		PartOfCore: float64(after.cpu-before.cpu) / float64(idleFor),
+		PartOfCore: float64(after.cpu-before.cpu) / float64(idleFor), PeakMiB: float64(after.peak) / (1 << 20),
 	}
+	if running, idle.Restart, err = b.restart(running, agent); err != nil {
+		return fmt.Errorf("starting the agent again: %w", err)
+	}
+	b.report.NodeIdle = idle
+	fmt.Fprintf(b.report.out, "\nAn agent with %d pods that have %d volumes each: %.0f MiB at most; started again, at work for %.2f s, with %d requests\n",
+		idle.Pods, idle.Volumes, idle.PeakMiB, idle.Restart.Seconds, idle.Restart.Reads)
 	_, err = b.nodePhase(running, fullNode, unmounting)
 	return err
 }
