@@ -39,6 +39,7 @@ type attacher struct {
 	report      *reporter
 	order       order.Order
 	prepared    *attachintent.Writes
+	volumes     liveread.Volumes
 	// clock and missing record when the machine of an attachment was first seen to be gone.
 	clock   clock.PassiveClock
 	missing *wake.Instants
@@ -47,7 +48,7 @@ type attacher struct {
 func newAttacher(deps reconciler.Dependencies, backends backends, report *reporter, missing *wake.Instants) *attacher {
 	return &attacher{
 		client: deps.Client, live: deps.Live, shared: deps.Reads, drivers: drivers.New(deps.Client), backends: backends, report: report, clock: deps.Clock, missing: missing,
-		order: order.New(deps), prepared: deps.Prepared,
+		order: order.New(deps), prepared: deps.Prepared, volumes: liveread.Volumes{Cache: deps.Client, Live: deps.Live, Prepared: deps.Prepared},
 		inTreeDisks: inTreeDisks{client: deps.Client, live: deps.Live, shared: deps.Reads, backends: backends},
 	}
 }
@@ -164,7 +165,7 @@ func (r *attacher) getVolume(ctx context.Context, a *attaching) error {
 	if len(names) == 0 {
 		return backend.Invalid.Errorf("the attachment names no volume: Stowage attaches PersistentVolumes only")
 	}
-	pv, err := r.readVolume(ctx, a.attachment, names[0])
+	pv, err := r.volumes.Get(ctx, a.attachment, names[0])
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return backend.NotFound.Errorf("there is no volume %s: delete the pod that needs it", names[0])

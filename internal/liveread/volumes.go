@@ -1,4 +1,4 @@
-package volumeattachment
+package liveread
 
 import (
 	"context"
@@ -12,7 +12,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// readVolume reads the volume of an attachment live.
+// Volumes reads the volumes of attachments, before these are attached.
+type Volumes struct {
+	Cache, Live client.Reader
+	// Prepared are the writes by which this process prepared attachments.
+	Prepared *attachintent.Writes
+}
+
+// Get reads the volume of an attachment live.
 //
 // The cache is enough right after this process prepared the attachment, if it shows the very volume that it was prepared for, kept
 // by the attacher's finalizer. A live read could then show one thing more: the volume is being deleted, or was, since the cache was
@@ -24,13 +31,13 @@ import (
 //   - A new object of the name, with other storage, is attached by an attachment of another name.
 //
 // Stowage's own backends refuse a second writer. Of other drivers nothing is known: their volumes are always read live.
-func (r *attacher) readVolume(ctx context.Context, attachment *storagev1.VolumeAttachment, name string) (*corev1.PersistentVolume, error) {
+func (v Volumes) Get(ctx context.Context, attachment *storagev1.VolumeAttachment, name string) (*corev1.PersistentVolume, error) {
 	pv, key := &corev1.PersistentVolume{}, client.ObjectKey{Name: name}
-	if r.prepared.Has(attachment) && r.client.Get(ctx, key, pv) == nil && isPreparedFor(attachment, pv) {
+	if v.Prepared.Has(attachment) && v.Cache.Get(ctx, key, pv) == nil && isPreparedFor(attachment, pv) {
 		return pv, nil
 	}
 	pv = &corev1.PersistentVolume{}
-	return pv, r.live.Get(ctx, key, pv)
+	return pv, v.Live.Get(ctx, key, pv)
 }
 
 // isPreparedFor reports whether an attachment of one of Stowage's drivers records the storage of a volume that stays.
