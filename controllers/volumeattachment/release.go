@@ -58,10 +58,8 @@ var released = attach.Force{Allowed: true}
 // No read is needed where this process saw the release, and nothing else may have marked the volume as attached since. A kubelet
 // that lists it again waits for that mark: it lists a volume before it reads volumesAttached, and mounts it after.
 func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, error) {
-	if d.released != nil && !isAnotherMachine(d.released, d.from.ProviderID) {
-		if is, _ := r.isReleased(d, d.released); is {
-			return released, nil
-		}
+	if r.sawRelease(d) {
+		return released, nil
 	}
 	node, err := liveNode(ctx, r.shared, d.from.Name)
 	if err != nil {
@@ -97,6 +95,15 @@ func (r releases) mayDetach(ctx context.Context, d *detaching) (attach.Force, er
 		may.After = retryRefused
 	}
 	return may, nil
+}
+
+// sawRelease reports whether this process saw the node release the volume.
+func (r releases) sawRelease(d *detaching) bool {
+	if d.released == nil || isAnotherMachine(d.released, d.from.ProviderID) {
+		return false
+	}
+	is, _ := r.isReleased(d, d.released)
+	return is
 }
 
 // isReleased reports whether a node has released the volume, or when that will be certain.

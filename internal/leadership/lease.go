@@ -103,10 +103,13 @@ func (l *Lease) note(renewed time.Time, duration time.Duration) {
 	l.renewed, l.duration = renewed, duration
 }
 
-// RecordWith has events about the lease recorded by a manager. It comes before that manager starts.
-func (l *Lease) RecordWith(manager interface {
+// recorders is a manager, as far as events need it.
+type recorders interface {
 	GetEventRecorderFor(name string) record.EventRecorder
-}) {
+}
+
+// RecordWith has events about the lease recorded by a manager. It comes before that manager starts.
+func (l *Lease) RecordWith(manager recorders) {
 	l.events.EventRecorder = manager.GetEventRecorderFor(l.Identity())
 }
 

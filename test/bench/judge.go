@@ -143,9 +143,10 @@ func (r *report) judgeNode() {
 	}
 	if idle := r.NodeIdle; idle != nil {
 		name := fmt.Sprintf("node, %d pods with %d volumes each, idle: ", idle.Pods, idle.Volumes)
-		r.atMost(name+"part of a core", idle.PartOfCore, maxIdleCPU, "").from(int(leastIdle.Seconds()), int(idle.Seconds), "seconds")
-		r.atMost(name+"RAM at most", idle.PeakMiB, maxAgentMiB, "MiB")
-		r.atMost(name+"at work after a restart", idle.Restart.Seconds, maxRestart, "s")
+		least, passed := int(leastIdle.Seconds()), int(idle.Seconds)
+		r.atMost(name+"part of a core", idle.PartOfCore, maxIdleCPU, "").from(least, passed, "seconds")
+		r.atMost(name+"RAM at most", idle.PeakMiB, maxAgentMiB, "MiB").from(least, passed, "seconds")
+		r.atMost(name+"at work after a restart", idle.Restart.Seconds, maxRestart, "s").from(least, passed, "seconds")
 	}
 }
 

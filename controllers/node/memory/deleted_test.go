@@ -36,11 +36,13 @@ func TestADeletedAttachmentIsMarkedUntilTheCacheShowsIt(t *testing.T) {
 	then := metav1.NewTime(now.Add(-time.Second))
 	all := shown("a")
 	all[0].DeletionTimestamp = &then
-	if deleted.Mark("node", all); !all[0].DeletionTimestamp.Equal(&then) {
+	deleted.Mark("node", all)
+	if !all[0].DeletionTimestamp.Equal(&then) {
 		t.Error("the time that the cache shows is replaced")
 	}
 	all = shown("a")
-	if deleted.Mark("node", all); all[0].DeletionTimestamp != nil {
+	deleted.Mark("node", all)
+	if all[0].DeletionTimestamp != nil {
 		t.Error("it is marked after the cache showed it")
 	}
 }
@@ -49,7 +51,8 @@ func TestADeletedAttachmentIsMarkedOnItsNodeAlone(t *testing.T) {
 	deleted := &memory.DeletedAttachments{}
 	deleted.Add("node", "a", time.Now())
 	all := shown("a")
-	if deleted.Mark("another", all); all[0].DeletionTimestamp != nil {
+	deleted.Mark("another", all)
+	if all[0].DeletionTimestamp != nil {
 		t.Error("it is marked")
 	}
 }

@@ -111,7 +111,8 @@ func (d *DeletedAttachments) Mark(node string, shown []storagev1.VolumeAttachmen
 			left[shown[i].UID] = at
 		}
 	}
-	if delete(d.by, node); len(left) > 0 {
+	delete(d.by, node)
+	if len(left) > 0 {
 		d.by[node] = left
 	}
 }
