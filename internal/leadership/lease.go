@@ -110,7 +110,7 @@ type recorders interface {
 
 // RecordWith has events about the lease recorded by a manager. It comes before that manager starts.
 func (l *Lease) RecordWith(manager recorders) {
-	l.events.EventRecorder = manager.GetEventRecorderFor(l.Identity())
+	l.events.EventRecorder = manager.GetEventRecorderFor(l.Identity()) //nolint:forbidigo // a lock knows no other kind of recorder
 }
 
 // lateEvents is the recorder of a lock that is made before its manager.
