@@ -52,9 +52,7 @@ func newManager(options options) (ctrl.Manager, *leadership.Lease, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
-	if lease != nil {
-		lease.RecordWith(mgr)
-	}
+	lease.RecordWith(mgr)
 	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
 		if err := add("ping", healthz.Ping); err != nil {
 			return nil, nil, fmt.Errorf("adding a probe: %w", err)

@@ -56,7 +56,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	return &Reconciler{
 		client: deps.Client,
 		planner: &planner{
-			inspector: &inspector{client: deps.Client, clock: deps.Clock, otherNodes: otherNodes, deleted: &attachments.gone},
+			inspector: &inspector{client: deps.Client, clock: deps.Clock, otherNodes: otherNodes, gone: &attachments.gone},
 			forcer:    &forcer{client: deps.Client, storage: deps.Storage, drivers: drivers.New(deps.Client), waking: waking, patience: deps.ForceDetachAfter},
 			apiServer: apiServer{live: deps.Live, shared: deps.Reads},
 		},

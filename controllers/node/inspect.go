@@ -23,7 +23,7 @@ type inspector struct {
 	client     client.Reader
 	clock      clock.PassiveClock
 	otherNodes *otherNodes
-	deleted    *memory.DeletedAttachments
+	gone       *memory.DeletedAttachments
 }
 
 // inspect makes a snapshot of a node. Its cost depends on the node's pods and their volumes,
@@ -103,7 +103,7 @@ func (r *inspector) inspectAttachments(ctx context.Context, from nodeReader, s *
 	if err != nil {
 		return fmt.Errorf("listing the attachments of node %s: %w", s.Name, err)
 	}
-	r.deleted.Mark(s.Name, attachments)
+	r.gone.Mark(s.Name, attachments)
 	names := map[string]bool{}
 	for i := range attachments {
 		object := &attachments[i]

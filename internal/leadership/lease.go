@@ -108,8 +108,11 @@ type recorders interface {
 	GetEventRecorderFor(name string) record.EventRecorder
 }
 
-// RecordWith has events about the lease recorded by a manager. It comes before that manager starts.
+// RecordWith has events about the lease recorded by a manager. It comes before that manager starts. A nil lease has none.
 func (l *Lease) RecordWith(manager recorders) {
+	if l == nil {
+		return
+	}
 	l.events.EventRecorder = manager.GetEventRecorderFor(l.Identity()) //nolint:forbidigo // a lock knows no other kind of recorder
 }
 

@@ -72,9 +72,7 @@ func (m manager) start() (kill func()) {
 		GracefulShutdownTimeout:             new(time.Minute),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	if lease != nil {
-		lease.RecordWith(mgr)
-	}
+	lease.RecordWith(mgr)
 	ctx, stop := context.WithCancel(context.Background())
 	Expect(controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: m.scope, Backends: backend.NewRegistry(m.kinds...), Namespace: m.namespace, BindSnapshots: m.bindsSnapshots, Lease: lease,
