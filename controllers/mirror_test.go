@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
-	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -20,20 +18,21 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // mirror holds the objects of an API server that only its clients write, as the answers to their writes show them. Specs
 // and the caches of their reconcilers read it: most requests of a suite would be such reads.
 type mirror struct {
 	server client.WithWatch
-	mutex  sync.Mutex
+	// decoder reads the answers to writes.
+	decoder runtime.Decoder
+	mutex   sync.Mutex
 	// kinds have the objects of each kind that was read, and gone the UIDs of those that were removed.
 	kinds map[schema.GroupVersionKind]objects
 	gone  map[types.UID]bool
@@ -49,7 +48,8 @@ const specsPerComparison = 20
 type objects map[client.ObjectKey]client.Object
 
 func newMirror(server client.WithWatch) *mirror {
-	return &mirror{server: server, kinds: map[schema.GroupVersionKind]objects{}, gone: map[types.UID]bool{}}
+	decoder := serializer.NewCodecFactory(server.Scheme()).UniversalDeserializer()
+	return &mirror{server: server, decoder: decoder, kinds: map[schema.GroupVersionKind]objects{}, gone: map[types.UID]bool{}}
 }
 
 // reading is a client that reads the mirror, and writes to the server.
@@ -61,29 +61,22 @@ func (m *mirror) reading() client.WithWatch {
 func (m *mirror) writing(by client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(by, interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return m.written(ctx, object, to.Create(ctx, object, options...))
+			return m.write(ctx, object, func(ctx context.Context) error { return to.Create(ctx, object, options...) })
 		},
 		Update: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-			return m.written(ctx, object, to.Update(ctx, object, options...))
+			return m.write(ctx, object, func(ctx context.Context) error { return to.Update(ctx, object, options...) })
 		},
 		Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return m.written(ctx, object, to.Patch(ctx, object, patch, options...))
+			return m.write(ctx, object, func(ctx context.Context) error { return to.Patch(ctx, object, patch, options...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, to client.Client, name string, object client.Object, options ...client.SubResourceUpdateOption) error {
-			return m.written(ctx, object, to.SubResource(name).Update(ctx, object, options...))
+			return m.write(ctx, object, func(ctx context.Context) error { return to.SubResource(name).Update(ctx, object, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, to client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return m.written(ctx, object, to.SubResource(name).Patch(ctx, object, patch, options...))
+			return m.write(ctx, object, func(ctx context.Context) error { return to.SubResource(name).Patch(ctx, object, patch, options...) })
 		},
 		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			before := m.stored(object)
-			err := to.Delete(ctx, object, options...)
-			if err == nil && endsAtOnce(before, options) {
-				m.remove(before)
-			} else {
-				m.readAgain(ctx, object)
-			}
-			return err
+			return m.delete(ctx, object, options, func(ctx context.Context) error { return to.Delete(ctx, object, options...) })
 		},
 		DeleteAllOf: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteAllOfOption) error {
 			err := to.DeleteAllOf(ctx, object, options...)
@@ -112,23 +105,11 @@ func (m *mirror) forget() {
 	clear(m.kinds)
 }
 
-// written keeps what the server answered, but to a dry run. The answer to the write of a deleted object doesn't say whether
-// that was its end. Of a custom resource, the client leaves in the object what the answer hasn't.
-func (m *mirror) written(ctx context.Context, object client.Object, err error) error {
-	switch {
-	case err != nil || object.GetResourceVersion() == "":
-	case object.GetDeletionTimestamp() != nil || isCustom(m.kindOf(object)):
-		m.readAgain(ctx, object)
-	default:
-		m.mutex.Lock()
-		defer m.mutex.Unlock()
-		m.keep(object)
-	}
-	return err
-}
-
-func isCustom(kind schema.GroupVersionKind) bool {
-	return kind.Group == stowagev1alpha1.GroupVersion.Group || kind.Group == snapshotv1.GroupName || kind.Group == groupsnapshotv1.GroupName
+// put keeps an object of the server, unless its kind was never read.
+func (m *mirror) put(object client.Object) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.keep(object)
 }
 
 // keep keeps an object unless a later state of it is there.
@@ -150,14 +131,15 @@ func endsAtOnce(object client.Object, options []client.DeleteOption) bool {
 	return how.PropagationPolicy == nil && len(how.DryRun) == 0 && (!isPod || ptr.Deref(how.GracePeriodSeconds, 1) == 0)
 }
 
-// readAgain reads an object that may be gone.
+// readAgain reads an object that may be gone, unless its kind was never read.
 func (m *mirror) readAgain(ctx context.Context, object client.Object) {
+	if !m.reads(object) {
+		return
+	}
 	before, current := m.stored(object), reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
 	switch err := m.server.Get(ctx, client.ObjectKeyFromObject(object), current); {
 	case err == nil:
-		m.mutex.Lock()
-		defer m.mutex.Unlock()
-		m.keep(current)
+		m.put(current)
 	case !apierrors.IsNotFound(err):
 		Expect(err).NotTo(HaveOccurred())
 	case before != nil:
@@ -174,6 +156,14 @@ func (m *mirror) remove(gone client.Object) {
 	if there[key] != nil && there[key].GetUID() == gone.GetUID() {
 		delete(there, key)
 	}
+}
+
+// reads reports whether objects of this kind were read.
+func (m *mirror) reads(object client.Object) bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	_, known := m.kinds[m.kindOf(object)]
+	return known
 }
 
 // stored is the object of this name that the mirror has; nil for none.

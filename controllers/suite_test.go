@@ -45,6 +45,7 @@ var _ = BeforeSuite(func() {
 	server, err := apiserver.Start(apiserver.Options{OneByOne: true, Rights: true, Gates: "CrossNamespaceVolumeDataSource=true"})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
+	keepAnswers(server.Config)
 	_, err = envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{snapshotCRDs(), grantCRD()}, ErrorIfPathMissing: true})
 	Expect(err).NotTo(HaveOccurred())
 	scheme, err := program.Scheme()
@@ -55,6 +56,7 @@ var _ = BeforeSuite(func() {
 	mirrored = newMirror(apiServer)
 	for scope, groups := range map[reconciler.Scope][]string{reconciler.ClassesScope: nil, reconciler.ClusterScope: {apiserver.ClusterScope}} {
 		config := server.As(apiserver.Manager(groups...))
+		keepAnswers(config)
 		managerConfigs[scope] = config
 		managers[scope], err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: apiServer.RESTMapper()})
 		Expect(err).NotTo(HaveOccurred())
