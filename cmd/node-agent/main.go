@@ -49,6 +49,7 @@ func main() {
 	log := options.Logger()
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	limitHeap()
 	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
 		program.Fail(err)
 	}
