@@ -49,7 +49,6 @@ func main() {
 	log := options.Logger()
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
-	limitHeap()
 	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
 		program.Fail(err)
 	}
