@@ -80,6 +80,20 @@ func Unmount(path string, flags int) error {
 	return fmt.Errorf("unmounting %s: %w", path, err)
 }
 
+// IsMountPoint implements Mounter. It asks no server.
+func (Kernel) IsMountPoint(path string) (bool, error) {
+	const here = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC
+	var answer unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, here, unix.STATX_TYPE, &answer)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("looking for a mount at %s: %w", path, err)
+	}
+	return answer.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+}
+
 // Table implements Mounter.
 func (Kernel) Table() (Table, error) {
 	return readTable()

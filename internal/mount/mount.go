@@ -44,4 +44,7 @@ type Mounter interface {
 	MakePrivate(path string) error
 	// Table returns what is mounted now.
 	Table() (Table, error)
+	// IsMountPoint reports whether anything is mounted at path now. It costs the same however much is mounted elsewhere. A
+	// path that doesn't exist is no mount point.
+	IsMountPoint(path string) (bool, error)
 }

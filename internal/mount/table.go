@@ -88,6 +88,9 @@ func (t Table) Below(path string) []Point {
 			below = append(below, point)
 		}
 	}
+	if len(below) < 2 {
+		return below
+	}
 	depths := t.depths()
 	slices.SortStableFunc(below, func(a, b Point) int { return depths[b.ID] - depths[a.ID] })
 	return below
@@ -160,7 +163,8 @@ func (t Table) depths() map[int]int {
 
 // within reports whether path is dir or lies below it.
 func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+	rest, found := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
+	return path == dir || found && strings.HasPrefix(rest, "/")
 }
 
 // tables shares reads between operations. Each needs a table that is younger than its own last

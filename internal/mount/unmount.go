@@ -9,8 +9,8 @@ import (
 // none.
 func UnmountBelow(mounter Mounter, path string) error {
 	table, err := mounter.Table()
-	for err == nil && len(table.Below(path)) > 0 {
-		points := table.Below(path)
+	points := table.Below(path)
+	for err == nil && len(points) > 0 {
 		if err := makePrivate(mounter, table.SharedBeyond(path)); err != nil {
 			return err
 		}
@@ -18,12 +18,14 @@ func UnmountBelow(mounter Mounter, path string) error {
 		// and until then keeps busy what it is mounted on.
 		refused := unmountEach(mounter, points)
 		table, err = mounter.Table()
-		if left := table.Below(path); err == nil && len(left) >= len(points) {
+		left := table.Below(path)
+		if err == nil && len(left) >= len(points) {
 			if refused == nil {
 				refused = ErrMounted
 			}
 			return fmt.Errorf("unmounting everything at %s: %d mounts stay: %w", path, len(left), refused)
 		}
+		points = left
 	}
 	return err
 }

@@ -31,10 +31,12 @@ const (
 	concurrentPods = 32
 )
 
-// IndexPods indexes the pods in a manager's cache by UID, before the cache is started.
+// IndexPods indexes the pods in a manager's cache by UID and claim, before the cache is started.
 func IndexPods(ctx context.Context, mgr manager.Manager) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podclaims.UIDIndex, podclaims.UID); err != nil {
-		return fmt.Errorf("indexing pods by uid: %w", err)
+	for index, valuesOf := range map[string]client.IndexerFunc{podclaims.UIDIndex: podclaims.UID, podclaims.ClaimIndex: podclaims.ClaimNames} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, index, valuesOf); err != nil {
+			return fmt.Errorf("indexing pods by %s: %w", index, err)
+		}
 	}
 	return nil
 }

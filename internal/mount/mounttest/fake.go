@@ -83,6 +83,13 @@ func (f *Fake) Table() (mount.Table, error) {
 	return slices.Clone(f.table), nil
 }
 
+// IsMountPoint implements mount.Mounter.
+func (f *Fake) IsMountPoint(path string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.table.IsMountPoint(path), nil
+}
+
 func (f *Fake) add(point mount.Point) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

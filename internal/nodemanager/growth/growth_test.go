@@ -21,6 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -75,7 +76,7 @@ func newGrowthBench(t *testing.T, status corev1.ClaimResourceStatus, funcs inter
 		change(b)
 	}
 	pod := nodetest.PodWith(nodetest.ClaimVolume("data", false))
-	b.api = fake.NewClientBuilder().WithObjects(claim, volume, pod).WithStatusSubresource(claim).WithInterceptorFuncs(funcs).Build()
+	b.api = fake.NewClientBuilder().WithObjects(claim, volume, pod).WithIndex(pod, podclaims.ClaimIndex, podclaims.ClaimNames).WithStatusSubresource(claim).WithInterceptorFuncs(funcs).Build()
 	types := volumes.Registry{b.grower}
 	b.Growth = New(Options{
 		Volumes: types, Devices: types, Mounter: &mounttest.Fake{}, Client: b.api, Live: b.api,

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -77,7 +78,7 @@ func newCrowd(t *testing.T, drivers map[string]int) *crowd {
 		}
 	}
 	c := &crowd{growthBench: b, hanging: &hanging{elastic: elastic{mounted: true}, open: make(chan struct{}), called: map[string]int{}}}
-	b.api = fake.NewClientBuilder().WithObjects(objects...).WithStatusSubresource(b.claim).Build()
+	b.api = fake.NewClientBuilder().WithObjects(objects...).WithIndex(&corev1.Pod{}, podclaims.ClaimIndex, podclaims.ClaimNames).WithStatusSubresource(b.claim).Build()
 	b.Client, b.Live, b.Volumes = b.api, b.api, volumes.Registry{c.hanging}
 	b.Events = events.NewFakeRecorder(1000)
 	c.start(t)

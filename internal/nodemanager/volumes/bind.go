@@ -47,11 +47,11 @@ func EnsureFile(target string) error {
 }
 
 func bindOnce(mounter mount.Mounter, source *os.File, target string, access mount.Access) error {
-	table, err := mounter.Table()
+	mounted, err := mounter.IsMountPoint(target)
 	if err != nil {
 		return err
 	}
-	if !table.IsMountPoint(target) {
+	if !mounted {
 		return mounter.Bind(source, target, access)
 	}
 	wanted, err := source.Stat()
