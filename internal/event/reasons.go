@@ -208,7 +208,7 @@ const (
 
 // Reasons of events about pods, which the node agent records on nodes without a kubelet.
 const (
-	// SuccessfulMountVolume: all volumes of the pod are mounted.
+	// SuccessfulMountVolume: all volumes of the pod are mounted, after an event of what was in the way.
 	SuccessfulMountVolume = "SuccessfulMountVolume"
 	// FailedMount: a volume can't be mounted, has waited for a minute, or can't be refreshed.
 	FailedMount = "FailedMount"

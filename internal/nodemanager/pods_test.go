@@ -11,11 +11,14 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/patch"
 )
 
 var _ = Describe("A pod's volumes", func() {
@@ -40,7 +43,7 @@ var _ = Describe("A pod's volumes", func() {
 		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (1)"))
 		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, claim), "hello"), []byte("world"), 0o600)).To(Succeed())
 		Expect(os.ReadFile(filepath.Join(w.dataOf(claim), "hello"))).To(BeEquivalentTo("world"))
-		Eventually(eventsOf(ctx, pod, "SuccessfulMountVolume")).Should(ConsistOf("all volumes are mounted (1)"))
+		Consistently(eventsOf(ctx, pod, "SuccessfulMountVolume")).Should(BeEmpty())
 	})
 
 	It("have a line in the log when they are mounted, and none while they change in nothing that their volumes need", func(ctx context.Context) {
@@ -63,6 +66,19 @@ var _ = Describe("A pod's volumes", func() {
 		}
 
 		Consistently(lines).Should(HaveLen(2))
+	})
+
+	It("are never reported in the status of a later pod of that name", func(ctx context.Context) {
+		earlier, later := w.pod("web"), w.pod("web")
+		Expect(admin.Create(ctx, earlier)).To(Succeed())
+		Expect(admin.Delete(ctx, earlier.DeepCopy(), client.GracePeriodSeconds(0))).To(Succeed())
+		Expect(admin.Create(ctx, later)).To(Succeed())
+
+		ready := corev1.PodCondition{Type: stowagev1alpha1.VolumesReadyCondition, Status: corev1.ConditionTrue}
+		err := admin.Status().Patch(ctx, earlier.DeepCopy(), patch.PodCondition(earlier, ready))
+
+		Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
+		Expect(volumesReady(ctx, later)()).To(BeEmpty())
 	})
 
 	//proves:every/end

@@ -111,6 +111,7 @@ var _ = Describe("Projected content", func() {
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		Expect(w.contentOf(pod, "secret", "password")()).To(Equal("hush"))
 		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(HaveLen(1))
+		Eventually(eventsOf(ctx, pod, "SuccessfulMountVolume")).Should(ConsistOf("all volumes are mounted (1)"))
 	})
 
 	//proves:objects/deleted

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -16,6 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/patch"
 )
 
 // reporter writes the conditions of pods, and records their events.
@@ -41,7 +43,7 @@ func (r *reporter) ensureCondition(ctx context.Context, at *pass) error {
 		return err
 	}
 	at.desired.written, at.desired.writtenOver = condition, at.pod.ResourceVersion
-	if event, ok := podstatus.EventOf(condition, at.states); ok && event != at.desired.event {
+	if event, ok := podstatus.EventOf(condition, at.states, at.desired.event); ok && event != at.desired.event {
 		at.desired.event = event
 		r.record(at.pod, event)
 	}
@@ -50,12 +52,12 @@ func (r *reporter) ensureCondition(ctx context.Context, at *pass) error {
 
 // setCondition writes a condition of a pod, and reports whether that changed it.
 func (r *reporter) setCondition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) (bool, error) {
-	changed := pod.DeepCopy()
-	if !podstatus.SetPodCondition(changed, condition, r.clock.Now()) {
+	condition, isNew := podstatus.Since(pod, condition, r.clock.Now())
+	if !isNew {
 		return false, nil
 	}
-	// Strategic: a merge patch would replace the conditions of other writers.
-	err := r.client.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod))
+	written := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	err := r.client.Status().Patch(ctx, written, patch.PodCondition(pod, condition))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(pod), err)
 	}
@@ -69,7 +71,8 @@ func (r *reporter) record(pod *corev1.Pod, event podstatus.PodEvent) {
 // recordLongWait records once what a pod has been waiting for long.
 func (r *reporter) recordLongWait(at *pass, condition corev1.PodCondition) {
 	if at.desired.wait.IsLong(condition, r.clock.Now()) && r.longWaits.IsNew(at.pod.UID, condition.Message) {
-		r.record(at.pod, podstatus.PodEvent{Kind: corev1.EventTypeWarning, Reason: event.FailedMount, Action: "Mounting", Note: condition.Message})
+		at.desired.event = podstatus.PodEvent{Kind: corev1.EventTypeWarning, Reason: event.FailedMount, Action: "Mounting", Note: condition.Message}
+		r.record(at.pod, at.desired.event)
 	}
 }
 

@@ -128,6 +128,17 @@ type Identity struct {
 	UID types.UID `json:"uid"`
 }
 
+// PodCondition sets one condition of a pod. Other writers' conditions stay. A later pod of that name refuses it as invalid.
+func PodCondition(pod *corev1.Pod, condition corev1.PodCondition) client.Patch {
+	type status struct {
+		Conditions []corev1.PodCondition `json:"conditions"`
+	}
+	return Written{types.StrategicMergePatchType, struct {
+		Metadata Identity `json:"metadata"`
+		Status   status   `json:"status"`
+	}{Identity{pod.UID}, status{[]corev1.PodCondition{condition}}}}
+}
+
 // ClaimStatus is the patch from before to after, fenced by the UID of the claim.
 func ClaimStatus(before *corev1.PersistentVolumeClaim, options ...client.MergeFromOption) client.Patch {
 	withoutUID := before.DeepCopy()

@@ -105,12 +105,13 @@ type PodEvent struct {
 	Kind, Reason, Action, Note string
 }
 
-// EventOf returns the event for a new condition; none for Pending, which only the condition
-// reports.
-func EventOf(condition corev1.PodCondition, volumes []Progress) (PodEvent, bool) {
+// EventOf returns the event for a new condition. Only the condition reports Pending, and Ready if the pod's last
+// event wasn't a warning: as with a kubelet, a pod without problems has no event of its volumes.
+func EventOf(condition corev1.PodCondition, volumes []Progress, last PodEvent) (PodEvent, bool) {
 	switch condition.Reason {
 	case stowagev1alpha1.ReasonReady:
-		return PodEvent{Kind: corev1.EventTypeNormal, Reason: event.SuccessfulMountVolume, Action: "Mounting", Note: condition.Message}, true
+		cured := PodEvent{Kind: corev1.EventTypeNormal, Reason: event.SuccessfulMountVolume, Action: "Mounting", Note: condition.Message}
+		return cured, last.Kind == corev1.EventTypeWarning
 	case stowagev1alpha1.ReasonPending:
 		return PodEvent{}, false
 	case ReasonSizeLimitExceeded:
@@ -144,24 +145,17 @@ func UnmountCondition(problems []error) corev1.PodCondition {
 	}
 }
 
-// SetPodCondition sets the condition in the pod, and reports whether that changed it.
-func SetPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now time.Time) bool {
+// Since returns a condition with the time since when its status holds. isNew is false if the pod has the
+// condition already.
+func Since(pod *corev1.Pod, condition corev1.PodCondition, now time.Time) (_ corev1.PodCondition, isNew bool) {
 	condition.LastTransitionTime = metav1.NewTime(now)
-	for i, old := range pod.Status.Conditions {
-		if old.Type != condition.Type {
-			continue
-		}
-		if old.Status == condition.Status {
+	for _, old := range pod.Status.Conditions {
+		if old.Type == condition.Type && old.Status == condition.Status {
 			condition.LastTransitionTime = old.LastTransitionTime
+			return condition, old.Reason != condition.Reason || old.Message != condition.Message
 		}
-		if old.Status == condition.Status && old.Reason == condition.Reason && old.Message == condition.Message {
-			return false
-		}
-		pod.Status.Conditions[i] = condition
-		return true
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, condition)
-	return true
+	return condition, true
 }
 
 // OrGone is the progress of a volume with a disk that is gone. The lost disk is reported first,

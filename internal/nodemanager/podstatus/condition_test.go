@@ -3,11 +3,13 @@ package podstatus
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -23,8 +25,8 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 		want    string
 		event   string
 	}{
-		"no volumes":             {nil, "True Ready all volumes are mounted (0)", "Normal SuccessfulMountVolume"},
-		"all mounted":            {[]Progress{done, done}, "True Ready all volumes are mounted (2)", "Normal SuccessfulMountVolume"},
+		"no volumes":             {nil, "True Ready all volumes are mounted (0)", ""},
+		"all mounted":            {[]Progress{done, done}, "True Ready all volumes are mounted (2)", ""},
 		"one still being worked": {[]Progress{done, works}, "", ""},
 		"waiting":                {[]Progress{done, waits}, "False Pending volume data: waiting for claim default/data to be bound", ""},
 		"waiting and working":    {[]Progress{works, waits}, "False Pending volume data: waiting for claim default/data to be bound", ""},
@@ -43,7 +45,7 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 			got, recorded := "", ""
 			if ok {
 				got = fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
-				if event, ok := EventOf(condition, test.volumes); ok {
+				if event, ok := EventOf(condition, test.volumes, PodEvent{}); ok {
 					recorded = event.Kind + " " + event.Reason
 				}
 			}
@@ -54,13 +56,23 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 	}
 }
 
-func TestAConditionIsSetOnlyIfItSaysSomethingNew(t *testing.T) {
-	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+func TestAnEventSaysThatAllIsMountedOnlyAfterAWarning(t *testing.T) {
+	ready := corev1.PodCondition{Reason: stowagev1alpha1.ReasonReady}
+	for kind, want := range map[string]bool{"": false, corev1.EventTypeNormal: false, corev1.EventTypeWarning: true} {
+		if event, recorded := EventOf(ready, nil, PodEvent{Kind: kind}); recorded != want {
+			t.Errorf("after %q: %v, %+v", kind, recorded, event)
+		}
+	}
+}
+
+func TestAConditionIsNewOnlyIfItSaysSomethingNew(t *testing.T) {
+	others := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: others}}
 	start := time.Now()
 	steps := []struct {
 		status  corev1.ConditionStatus
 		message string
-		changed bool
+		isNew   bool
 		since   time.Time
 	}{
 		{corev1.ConditionFalse, "waiting", true, start},
@@ -70,15 +82,14 @@ func TestAConditionIsSetOnlyIfItSaysSomethingNew(t *testing.T) {
 	}
 	for i, step := range steps {
 		condition := corev1.PodCondition{Type: "x", Status: step.status, Message: step.message}
-		if changed := SetPodCondition(pod, condition, start.Add(time.Duration(i)*time.Minute)); changed != step.changed {
-			t.Errorf("step %d: changed is %v", i, changed)
+		condition, isNew := Since(pod, condition, start.Add(time.Duration(i)*time.Minute))
+		if isNew != step.isNew {
+			t.Errorf("step %d: it is new: %v", i, isNew)
 		}
-		if since := pod.Status.Conditions[1].LastTransitionTime; !since.Time.Equal(step.since) {
+		if since := condition.LastTransitionTime; !since.Time.Equal(step.since) {
 			t.Errorf("step %d: it is said to be so since %s", i, since)
 		}
-	}
-	if len(pod.Status.Conditions) != 2 || pod.Status.Conditions[0].Type != corev1.PodReady {
-		t.Errorf("the pod's conditions are %+v", pod.Status.Conditions)
+		pod.Status.Conditions = append(slices.Clone(others), condition)
 	}
 }
 
