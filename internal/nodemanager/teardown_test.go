@@ -220,7 +220,8 @@ func TestNoEventIsRecordedTwiceWhileTheCacheIsBehind(t *testing.T) {
 		return nil
 	}}
 	pod := nodetest.PodOnNode(nodetest.SomePod)
-	bench := newBench(t, clientWith(behind, pod), clientWith(behind, pod))
+	pod.Spec.Volumes = []corev1.Volume{{Name: "unserved", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	bench := newBench(t, clientWith(behind, pod), clientWith(behind, pod), withTypes())
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
