@@ -31,6 +31,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 	nodemetrics "github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
@@ -93,7 +94,7 @@ func recorderOf(mgr ctrl.Manager) events.EventRecorder {
 
 // followPods adds the node manager, which begins once the guard lets it.
 func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks *volumeagent.Reconciler) error {
-	if err := nodemanager.IndexPods(ctx, mgr); err != nil {
+	if err := podclaims.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	tree, err := newTree(options)

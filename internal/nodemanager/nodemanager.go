@@ -54,7 +54,7 @@ type Options struct {
 	// WatchMounts calls changed after each change of the mount table, until the context ends;
 	// nil: an unmount by hand is noticed at the next comparison.
 	WatchMounts func(ctx context.Context, changed func()) error
-	// Client writes, and reads pods from a cache of this node's, indexed by IndexPods.
+	// Client writes, and reads pods from a cache of this node's, indexed by podclaims.Index.
 	Client client.Client
 	// Live reads from the API server itself.
 	Live client.Reader

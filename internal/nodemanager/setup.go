@@ -2,7 +2,6 @@ package nodemanager
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,16 +29,6 @@ const (
 	// concurrentPods is how many pods are reconciled at once. What takes long is an operation.
 	concurrentPods = 32
 )
-
-// IndexPods indexes the pods in a manager's cache by UID and claim, before the cache is started.
-func IndexPods(ctx context.Context, mgr manager.Manager) error {
-	for index, valuesOf := range map[string]client.IndexerFunc{podclaims.UIDIndex: podclaims.UID, podclaims.ClaimIndex: podclaims.ClaimNames} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, index, valuesOf); err != nil {
-			return fmt.Errorf("indexing pods by %s: %w", index, err)
-		}
-	}
-	return nil
-}
 
 // SetupWithManager adds the reconciler to a manager, which may be running. When the manager
 // stops, nothing is unmounted, and running mounts are finished. nodeVolumes is a cache of this

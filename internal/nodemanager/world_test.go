@@ -35,6 +35,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 	"github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
@@ -87,7 +88,7 @@ func (w *world) startAgent() (stop func() error) {
 	GinkgoHelper()
 	mgr := w.newManager()
 	ctx, cancel := context.WithCancel(context.Background())
-	Expect(nodemanager.IndexPods(ctx, mgr)).To(Succeed())
+	Expect(podclaims.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	tree, err := poddir.NewTree(w.root)
 	Expect(err).NotTo(HaveOccurred())
 	disks, shown := w.disks(), w.objects(mgr)

@@ -10,14 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// UIDIndex is the index of the pod cache that Find reads.
-const UIDIndex = "metadata.uid"
-
-// UID is the value of a pod in UIDIndex.
-func UID(object client.Object) []string {
-	return []string{string(object.(*corev1.Pod).UID)}
-}
-
 // Find finds a pod in the cache; nil if it isn't there.
 func Find(ctx context.Context, cached client.Reader, uid types.UID) (*corev1.Pod, error) {
 	pods := &corev1.PodList{}

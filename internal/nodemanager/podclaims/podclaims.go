@@ -30,18 +30,6 @@ func ClaimsOf(pod *corev1.Pod) []client.ObjectKey {
 	return claims
 }
 
-// ClaimIndex is the index of the pod cache that PodsUsing reads.
-const ClaimIndex = "spec.volumes.persistentVolumeClaim.claimName"
-
-// ClaimNames are the values of a pod in ClaimIndex.
-func ClaimNames(object client.Object) []string {
-	var names []string
-	for _, claim := range ClaimsOf(object.(*corev1.Pod)) {
-		names = append(names, claim.Name)
-	}
-	return names
-}
-
 // PodsUsing returns the node's pods that use a claim, shared with the cache: read-only.
 func PodsUsing(ctx context.Context, cached client.Reader, claim client.ObjectKey) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
