@@ -36,16 +36,26 @@ func (s sysfs) numberOf(name string) (string, error) {
 	return strings.TrimSpace(string(number)), err
 }
 
-// attached lists the names of the loop devices that have a backing file.
+// attached lists the names of the loop devices that have a backing file. A device that can't be seen is an error: its file
+// would count as unused.
 func (s sysfs) attached() ([]string, error) {
-	entries, err := filepath.Glob(filepath.Join(string(s), "block", "loop*", "loop"))
+	devices, err := os.ReadDir(filepath.Join(string(s), "block"))
+	if err != nil {
+		return nil, fmt.Errorf("listing loop devices: %w", err)
+	}
 	var names []string
-	for _, entry := range entries {
-		if name := filepath.Base(filepath.Dir(entry)); isLoop(name) {
-			names = append(names, name)
+	for _, device := range devices {
+		if !isLoop(device.Name()) {
+			continue
+		}
+		_, err := os.Stat(filepath.Join(string(s), "block", device.Name(), "loop"))
+		if err == nil {
+			names = append(names, device.Name())
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("looking for the backing file of loop device %s: %w", device.Name(), err)
 		}
 	}
-	return names, err
+	return names, nil
 }
 
 // check makes sure that a device which was found by its name is the kernel's of that name. A /dev

@@ -72,3 +72,22 @@ func TestADeviceThatIsNotTheKernelsOfThatNameIsRefused(t *testing.T) {
 		t.Errorf("one that is going away: %v", err)
 	}
 }
+
+func TestDevicesThatCanNotBeListedAreNotTakenForNone(t *testing.T) {
+	for name, spoil := range map[string]func(root string) error{
+		"the list": func(root string) error { return os.WriteFile(filepath.Join(root, "block"), nil, 0o600) },
+		"one device": func(root string) error {
+			return errors.Join(os.Mkdir(filepath.Join(root, "block"), 0o700), os.Symlink("loop0", filepath.Join(root, "block", "loop0")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			if err := spoil(root); err != nil {
+				t.Fatal(err)
+			}
+			if names, err := sysfs(root).attached(); err == nil {
+				t.Errorf("attached are %v", names)
+			}
+		})
+	}
+}
