@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -36,19 +38,29 @@ func (f Folders) Staged(data Data) string {
 	return filepath.Join(f.Plugins, data.Driver, mounting.HashOf(data.Handle), dataFile)
 }
 
-// AllStaged returns the files that record staged volumes.
+// AllStaged returns the files that record staged volumes. A folder that can't be read is an error.
 func (f Folders) AllStaged() ([]string, error) {
-	return filepath.Glob(filepath.Join(f.Plugins, "*", "*", dataFile))
+	return find(f.Plugins, "*", "*", dataFile)
 }
 
-// AllOfPods returns the files that record volumes of pods.
+// AllOfPods returns the files that record volumes of pods. A folder that can't be read is an error: its volumes
+// would count as unused.
 func (f Folders) AllOfPods() ([]string, error) {
-	directories, err := filepath.Glob(filepath.Join(f.Pods, "*", "volumes", volumes.DirName(mounting.PluginName), "*", dataFile))
+	directories, err := find(f.Pods, "*", "volumes", volumes.DirName(mounting.PluginName), "*", dataFile)
 	if err != nil {
 		return nil, err
 	}
-	devices, err := filepath.Glob(filepath.Join(f.Plugins, DeviceFolder, "*.json"))
+	devices, err := find(f.Plugins, DeviceFolder, "*.json")
 	return append(directories, devices...), err
+}
+
+// find finds files by patterns of their names. Unlike filepath.Glob, it ignores no folder that it can't read.
+func find(names ...string) ([]string, error) {
+	found, err := doublestar.FilepathGlob(filepath.Join(names...), doublestar.WithFailOnIOErrors())
+	if err != nil {
+		return nil, fmt.Errorf("looking for the records of volumes: %w", err)
+	}
+	return found, nil
 }
 
 // Beside is the file that records which volume is staged at a path, which is no device's.
