@@ -217,3 +217,24 @@ func TestMountsAreMadeOnTheOldestKernel(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAMountPointIsFoundByItsPathAlone(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := mounttest.TempDir(t)
+	target, link := mounttest.MakeDir(t, dir, "target"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Symlink(target, link), kernel.Tmpfs(target, mount.TmpfsOptions{Mode: 0o755})); err != nil {
+		t.Fatal(err)
+	}
+	inside, missing := mounttest.MakeDir(t, target, "inside"), filepath.Join(dir, "missing")
+	for path, want := range map[string]bool{target: true, inside: false, link: false, missing: false, dir: false} {
+		if got, err := kernel.IsMountPoint(path); err != nil || got != want {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
+	}
+	if err := kernel.Unmount(target); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := kernel.IsMountPoint(target); err != nil || got {
+		t.Errorf("once it is unmounted: %v, %v", got, err)
+	}
+}
