@@ -2,7 +2,6 @@ package csi
 
 import (
 	"errors"
-	"path/filepath"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -48,7 +47,7 @@ func (c *Caller) recordBegun(data record.Data) error {
 		return err
 	}
 	for folder, targetOf := range map[string]func(string) record.Target{"volumes": record.Dir, record.DeviceFolder: c.Device} {
-		paths, err := filepath.Glob(filepath.Join(c.Pods, "*", folder, volumes.DirName(mounting.PluginName), data.Volume))
+		paths, err := record.Find(c.Pods, "*", folder, volumes.DirName(mounting.PluginName), data.Volume)
 		if err != nil {
 			return err
 		}

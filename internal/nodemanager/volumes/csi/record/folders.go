@@ -40,25 +40,25 @@ func (f Folders) Staged(data Data) string {
 
 // AllStaged returns the files that record staged volumes. A folder that can't be read is an error.
 func (f Folders) AllStaged() ([]string, error) {
-	return find(f.Plugins, "*", "*", dataFile)
+	return Find(f.Plugins, "*", "*", dataFile)
 }
 
 // AllOfPods returns the files that record volumes of pods. A folder that can't be read is an error: its volumes
 // would count as unused.
 func (f Folders) AllOfPods() ([]string, error) {
-	directories, err := find(f.Pods, "*", "volumes", volumes.DirName(mounting.PluginName), "*", dataFile)
+	directories, err := Find(f.Pods, "*", "volumes", volumes.DirName(mounting.PluginName), "*", dataFile)
 	if err != nil {
 		return nil, err
 	}
-	devices, err := find(f.Plugins, DeviceFolder, "*.json")
+	devices, err := Find(f.Plugins, DeviceFolder, "*.json")
 	return append(directories, devices...), err
 }
 
-// find finds files by patterns of their names. Unlike filepath.Glob, it ignores no folder that it can't read.
-func find(names ...string) ([]string, error) {
+// Find finds files by patterns of the names in their path. Unlike filepath.Glob, it ignores no folder that it can't read.
+func Find(names ...string) ([]string, error) {
 	found, err := doublestar.FilepathGlob(filepath.Join(names...), doublestar.WithFailOnIOErrors())
 	if err != nil {
-		return nil, fmt.Errorf("looking for the records of volumes: %w", err)
+		return nil, fmt.Errorf("looking for what is known of volumes: %w", err)
 	}
 	return found, nil
 }
