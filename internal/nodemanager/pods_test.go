@@ -68,6 +68,19 @@ var _ = Describe("A pod's volumes", func() {
 		Consistently(lines).Should(HaveLen(2))
 	})
 
+	It("are reported beside what others report of the pod", func(ctx context.Context) {
+		w.startAgent()
+		pod := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		others := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}
+		Expect(admin.Status().Patch(ctx, pod.DeepCopy(), patch.PodCondition(pod, others))).To(Succeed())
+		w.boundClaim(ctx, "data")
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+		Expect(pod.Status.Conditions).To(ContainElement(HaveField("Reason", "ContainersNotReady")))
+	})
+
 	It("are never reported in the status of a later pod of that name", func(ctx context.Context) {
 		earlier, later := w.pod("web"), w.pod("web")
 		Expect(admin.Create(ctx, earlier)).To(Succeed())

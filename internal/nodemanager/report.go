@@ -52,7 +52,7 @@ func (r *reporter) ensureCondition(ctx context.Context, at *pass) error {
 
 // setCondition writes a condition of a pod, and reports whether that changed it.
 func (r *reporter) setCondition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) (bool, error) {
-	condition, isNew := podstatus.Since(pod, condition, r.clock.Now())
+	condition, isNew := podstatus.Transition(pod, condition, r.clock.Now())
 	if !isNew {
 		return false, nil
 	}

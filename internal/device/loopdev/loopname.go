@@ -49,9 +49,10 @@ func (s sysfs) attached() ([]string, error) {
 			continue
 		}
 		_, err := os.Stat(filepath.Join(string(s), "block", device.Name(), "loop"))
-		if err == nil {
+		switch {
+		case err == nil:
 			names = append(names, device.Name())
-		} else if !errors.Is(err, os.ErrNotExist) {
+		case !errors.Is(err, os.ErrNotExist):
 			return nil, fmt.Errorf("looking for the backing file of loop device %s: %w", device.Name(), err)
 		}
 	}

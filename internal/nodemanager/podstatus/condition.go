@@ -145,9 +145,9 @@ func UnmountCondition(problems []error) corev1.PodCondition {
 	}
 }
 
-// Since returns a condition with the time since when its status holds. isNew is false if the pod has the
+// Transition returns a condition with the time since when its status holds. isNew is false if the pod has the
 // condition already.
-func Since(pod *corev1.Pod, condition corev1.PodCondition, now time.Time) (_ corev1.PodCondition, isNew bool) {
+func Transition(pod *corev1.Pod, condition corev1.PodCondition, now time.Time) (_ corev1.PodCondition, isNew bool) {
 	condition.LastTransitionTime = metav1.NewTime(now)
 	for _, old := range pod.Status.Conditions {
 		if old.Type == condition.Type && old.Status == condition.Status {

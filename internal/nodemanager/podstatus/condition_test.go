@@ -82,7 +82,7 @@ func TestAConditionIsNewOnlyIfItSaysSomethingNew(t *testing.T) {
 	}
 	for i, step := range steps {
 		condition := corev1.PodCondition{Type: "x", Status: step.status, Message: step.message}
-		condition, isNew := Since(pod, condition, start.Add(time.Duration(i)*time.Minute))
+		condition, isNew := Transition(pod, condition, start.Add(time.Duration(i)*time.Minute))
 		if isNew != step.isNew {
 			t.Errorf("step %d: it is new: %v", i, isNew)
 		}
