@@ -18,7 +18,7 @@ go build -buildvcs=false -o bin/ ./hack/testsummary ./hack/cleanmachine
 status=0
 GINKGO_NO_COLOR=TRUE STOWAGE_TEST_REPORTS=$reports bin/cleanmachine bin/gotestsum --format pkgname-and-test-fails --hide-summary all \
   --jsonfile "$reports/go-test.json" -- \
-  -shuffle=on -vet=off -p "$(($(nproc) + 1))" -ldflags="-s -w $checkout" -timeout 40m "$@" || status=$?
+  -shuffle=on -vet=off -p "$(($(nproc) + 1))" -ldflags="-s -w $checkout" -timeout 20m "$@" || status=$?
 if [[ $status == 0 && $EUID == 0 && $* == *./... && $* != *-run* && $* != *-skip* ]]; then
   STOWAGE_TEST_REQUESTS=$STOWAGE_TEST_AUDIT STOWAGE_TEST_AUDIT='' bin/gotestsum --format pkgname-and-test-fails --hide-summary all \
     --jsonfile "$reports/rights.json" -- -count=1 -vet=off -ldflags="-s -w $checkout" -run '^TestTheRights' ./test/rights || status=$?

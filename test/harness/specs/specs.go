@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -19,12 +20,19 @@ import (
 // JUnit. `make test` sets it, and its summary reads them. Unset: they write none.
 const ReportsVariable = "STOWAGE_TEST_REPORTS"
 
+// toReport is how long before `go test` kills a program its suite ends by itself. A spec that hangs is named then, with the
+// line where it waits; `go test` would show thousands of goroutines.
+const toReport = time.Minute
+
 // Run runs all specs of the package of t. The description names the reports, too.
 func Run(t *testing.T, description string) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	suite, reporter := ginkgo.GinkgoConfiguration()
 	suite.RandomizeAllSpecs = true
+	if killed, known := t.Deadline(); known {
+		suite.Timeout = min(suite.Timeout, max(time.Until(killed)-toReport, toReport))
+	}
 	if folder := os.Getenv(ReportsVariable); folder != "" {
 		name := filepath.Join(folder, strings.ReplaceAll(strings.ToLower(description), " ", "-"))
 		reporter.JSONReport, reporter.JUnitReport = name+".json", name+".xml"
