@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +34,7 @@ func Run(command *exec.Cmd, before int) (steps int, killed bool, err error) {
 		return 0, false, fmt.Errorf("watching the steps of a program: %w", err)
 	}
 	<-run.ended
+	run.killing.Wait()
 	if run.killed {
 		return run.steps, true, nil
 	}
@@ -46,13 +48,20 @@ type watched struct {
 	// listener reports steps. It is set before began gets a value.
 	listener int
 	// thread is what starts the command, and is watched like it. Its own calls are no
-	// steps: it may write down what it opens, as a test does whose result is kept.
+	// steps: it may write down what it opens, as a test does whose result is kept, and Go's
+	// runtime may wake another thread. They always go on, as the command's end waits for them.
 	thread  uint32
 	began   chan error
 	started chan struct{}
 	// ended is closed when the command is gone; err is set before.
 	ended chan struct{}
 	err   error
+
+	killing sync.WaitGroup
+	// dying guards held, the calls that wait until the command, which was killed, is gone, and whether it is.
+	dying sync.Mutex
+	held  []notification
+	gone  bool
 }
 
 // start runs the command from a thread whose system calls are watched, which the
@@ -93,12 +102,16 @@ func (w *watched) follow() error {
 		case err != nil:
 			return err
 		}
-		if !w.killed && call.Thread != w.thread && isStep(call) {
-			// The first may come before Start has returned.
-			<-w.started
-			w.steps++
-			if w.steps == w.before {
-				w.kill()
+		if call.Thread != w.thread {
+			if !w.killed && isStep(call) {
+				w.steps++
+				if w.steps == w.before {
+					w.killed = true
+					w.killing.Go(w.kill)
+				}
+			}
+			if w.killed && w.hold(call) {
+				continue
 			}
 		}
 		if err := proceed(w.listener, call); err != nil {
@@ -107,10 +120,26 @@ func (w *watched) follow() error {
 	}
 }
 
-// kill returns when the command is gone. The step that it was about to take is never
-// taken.
+// kill kills the command. The step that it was about to take is never taken; what others do goes on once it is gone.
 func (w *watched) kill() {
-	w.killed = true
+	// Its first step may come before Start has returned.
+	<-w.started
 	_ = w.command.Process.Kill() // an error says that it is gone already
 	<-w.ended
+	w.dying.Lock()
+	defer w.dying.Unlock()
+	w.gone = true
+	for _, call := range w.held {
+		_ = proceed(w.listener, call) // an error says that its process is gone, too
+	}
+}
+
+// hold reports whether a call has to wait until the command is gone.
+func (w *watched) hold(call notification) bool {
+	w.dying.Lock()
+	defer w.dying.Unlock()
+	if !w.gone {
+		w.held = append(w.held, call)
+	}
+	return !w.gone
 }
