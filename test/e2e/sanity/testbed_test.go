@@ -48,8 +48,10 @@ func (s *testbed) start(ctx context.Context, folder guest.Folder) {
 	step := func(what string, do func(context.Context) error) {
 		scenario.Step(what, func() error { return do(ctx) })
 	}
+	// The manager listens on sockets there as soon as it starts.
+	step("the machine has a disk of its own", func(ctx context.Context) error { return s.mountDisk(ctx, s.machineDir()) })
 	step("etcd, kube-apiserver and the manager start", s.startCluster)
-	step("the machine has disks of its own", s.mountDisks)
+	step("the machine has a disk for local volumes", func(ctx context.Context) error { return s.mountDisk(ctx, s.base()) })
 	step("two clouds start, whose disks are loop devices", s.startClouds)
 	step("an NFS server and a guest start", s.startGuest)
 	step("an agent starts on the machine, and its drivers are registered", func(ctx context.Context) error {
@@ -66,22 +68,17 @@ func (s *testbed) start(ctx context.Context, folder guest.Folder) {
 	}
 }
 
-// mountDisks gives the machine file systems of its own for all that lies on it: they go
+// mountDisk gives the machine a file system of its own for all that lies in a folder: it goes
 // with the test's mounts.
-func (s *testbed) mountDisks(ctx context.Context) error {
-	for _, dir := range []string{s.machineDir(), s.base()} {
-		disk, err := s.folder.Disk(filepath.Base(dir), machineDisk)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		if err := guest.Commands(ctx, "mkfs.ext4 -q "+disk, "mount -o loop "+disk+" "+dir); err != nil {
-			return err
-		}
+func (s *testbed) mountDisk(ctx context.Context, dir string) error {
+	disk, err := s.folder.Disk(filepath.Base(dir), machineDisk)
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return guest.Commands(ctx, "mkfs.ext4 -q "+disk, "mount -o loop "+disk+" "+dir)
 }
 
 // machineDir is where on the machine the kubelet, the agent and the cloud would have
