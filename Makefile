@@ -78,6 +78,9 @@ COMPILE := -trimpath -gcflags=all=-dwarf=false
 # could leave out none: the agent would be 13 MB larger, and have 10 MB more in RAM.
 export GOFLAGS := $(GOFLAGS) $(COMPILE) -tags=grpcnotrace
 
+# The kernel of guests, which need.sh puts there. Where it is empty, they run the machine's own, which is older.
+export STOWAGE_UML := $(CURDIR)/bin/uml
+
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
 VELERO_MODULE := github.com/vmware-tanzu/velero
 GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
@@ -202,6 +205,7 @@ e2e-nfs: build controlplane bin/ginkgo ## A whole Stowage with NFS volumes on tw
 	@exec bin/test/e2e/nfs.test run $(SELECTED)
 
 .PHONY: e2e-local
+e2e-local: export STOWAGE_UML :=
 e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than the machine's, for quotas and growth, in a User Mode Linux guest. Needs root; installs Debian packages.
 	@hack/need.sh guests filesystems
 	@rm -rf bin/test/e2e-local && mkdir -p bin/test/e2e-local
@@ -210,6 +214,7 @@ e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than th
 	@STOWAGE_E2E_TARGET=e2e-local exec bin/test/e2e/guest.test run $(SELECTED)
 
 .PHONY: e2e-node
+e2e-node: export STOWAGE_UML :=
 e2e-node: controlplane bin/ginkgo ## All tests of the node side, in a User Mode Linux guest, whose mount table they may break. Needs root; installs Debian packages.
 	@hack/need.sh guests filesystems
 	@rm -rf bin/test/e2e-node && mkdir -p bin/test/e2e-node

@@ -55,6 +55,8 @@ for what; do
     guests) check_guests && missing_of guests ;;
     *) missing_of "$what" ;;
   esac
-  [[ ${#missing[@]} -gt 0 ]] || continue
-  add "${missing[@]}" || [[ $what == filesystems ]] || exit 1
+  if [[ ${#missing[@]} -gt 0 ]]; then
+    add "${missing[@]}" || [[ $what == filesystems ]] || exit 1
+  fi
+  [[ $what != guests || -z ${STOWAGE_UML:-} ]] || hack/uml/kernel.sh "$STOWAGE_UML"
 done

@@ -24,9 +24,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kernel is the program that a guest is.
-const Kernel = "linux.uml"
-
 // Disk is where a guest that has a disk of its own finds it.
 const Disk = "/dev/ubda"
 
@@ -75,15 +72,16 @@ func Boot(ctx context.Context, options Options) (*Guest, error) {
 	arguments := append([]string{
 		"umid=" + options.Name, "uml_dir=" + options.Dir + "/", "mem=" + options.Memory,
 		"rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "quiet", "panic=-1",
-		"con=null", "con0=null,fd:1",
+		"con=null", "con0=null,fd:1", "seccomp=auto",
 		"vec0:transport=tap,ifname=" + options.Tap + ",depth=128,gro=1",
+		Variable + "=" + os.Getenv(Variable),
 	}, options.Environment...)
 	if options.Disk != "" {
 		arguments = append(arguments, "ubda="+options.Disk)
 	}
 	// The kernel takes what it doesn't know for its first process's environment.
 	arguments = append(append(arguments, "init="+options.Init[0], "--"), options.Init[1:]...)
-	process := exec.CommandContext(ctx, Kernel, arguments...)
+	process := exec.CommandContext(ctx, kernel(), arguments...)
 	process.Env = append(os.Environ(), "LD_PRELOAD="+library, "TMPDIR="+options.Dir)
 	process.Stdout, process.Stderr = options.Console, options.Console
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -10,8 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const modulesDir = "/usr/lib/uml/modules"
-
 // MachineDir is where a guest has all files of the machine, those in the machine's
 // /run and /tmp too, which its own hide. It can't write to them.
 const MachineDir = "/run/machine"
@@ -42,18 +40,13 @@ func Prepare(name string) error {
 // LoadModules loads kernel modules, each with those that it needs. Parameters follow a name
 // after a space, such as "loop max_part=7".
 func LoadModules(modules ...string) error {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		return err
-	}
-	folder := filepath.Join(modulesDir, unix.ByteSliceToString(name.Release[:]))
-	list, err := os.ReadFile(filepath.Join(folder, "modules.dep"))
+	folder, list, err := modulesDir()
 	if err != nil {
 		return fmt.Errorf("reading which module needs which: %w", err)
 	}
 	for _, module := range modules {
 		name, parameters, _ := strings.Cut(module, " ")
-		if err := load(folder, string(list), name, parameters); err != nil {
+		if err := load(folder, list, name, parameters); err != nil {
 			return err
 		}
 	}

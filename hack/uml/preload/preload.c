@@ -1,5 +1,5 @@
-// A library to preload into a User Mode Linux kernel, which makes it faster, and mends two
-// defects.
+// A library to preload into a User Mode Linux kernel, which makes it faster, mends two
+// defects, and has what this machine's C library lacks.
 //
 // Registers. Kernels before 6.13 hand the processor's registers to ptrace in a buffer of a fixed
 // size. Where the machine's processor has larger ones (AMX), its kernel wants a buffer of
@@ -13,11 +13,14 @@
 // The timer. A kernel forgets an alarm that comes while its handler of the one before is
 // held up, and waits for it for ever: it has no other clock. So alarms come again until the
 // kernel sets its timer again. One that comes in vain does no harm.
+//
+// Functions. A kernel of a later release of Debian calls two by names that glibc has since 2.38.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
@@ -107,3 +110,15 @@ int timer_settime(timer_t timer, int flags, const struct itimerspec *given, stru
 		again.it_interval.tv_nsec = 10 * 1000 * 1000;
 	return next_settime(timer, flags, &again, old);
 }
+
+#if !__GLIBC_PREREQ(2, 38)
+long __isoc23_strtol(const char *text, char **end, int base)
+{
+	return strtol(text, end, base);
+}
+
+unsigned long __isoc23_strtoul(const char *text, char **end, int base)
+{
+	return strtoul(text, end, base);
+}
+#endif

@@ -30,7 +30,7 @@ type Volume struct {
 
 // LoadModules gives the kernel an NFS client.
 func (*Plugin) LoadModules(_ guest.Nothing, _ *guest.Nothing) error {
-	return uml.LoadModules("nfs", "nfsv3", "nfsv4")
+	return uml.LoadModules("nfs", "nfsv3", uml.NFSv4)
 }
 
 func dirOf(pod, volume string) string {

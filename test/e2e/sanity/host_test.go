@@ -62,7 +62,7 @@ func kubeletDir(root string) string { return filepath.Join(root, "kubelet") }
 // Prepare gives a guest's kernel what it needs, and mounts the guest's disk where local
 // volumes lie.
 func (*Host) Prepare(base string, _ *guest.Nothing) error {
-	if err := uml.LoadModules("nfs", "nfsv3", "nfsv4", "loop"); err != nil {
+	if err := uml.LoadModules("nfs", "nfsv3", uml.NFSv4, "loop"); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(base, 0o755); err != nil {

@@ -22,7 +22,7 @@ func (Machine) Prepare(base string, _ *guest.Nothing) error {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return err
 	}
-	return uml.LoadModules("loop", "nfs", "nfsv3", "nfsv4")
+	return uml.LoadModules("loop", "nfs", "nfsv3", uml.NFSv4)
 }
 
 // Mounts has the kernel's number of each mount, by its path.

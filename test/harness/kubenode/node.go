@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stowage-dev/stowage/hack/uml"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 )
 
@@ -56,7 +57,7 @@ type Node struct {
 
 // Kernel modules that a guest's node needs: containers' file systems, pods' network,
 // and volumes.
-var modules = []string{"overlay", "veth", "loop", "nfs", "nfsv3", "nfsv4"}
+var modules = []string{"overlay", "veth", "loop", "nfs", "nfsv3", uml.NFSv4}
 
 // Plan gives each member its settings, and has the machine find the pods of all, and
 // answer for the API server. None has joined yet.
