@@ -155,7 +155,7 @@ bin/promtool: ## Prometheus' own tool, of Debian's package, with which `make tes
 	dpkg -x prometheus_*.deb . && install -D usr/bin/promtool '$(CURDIR)/bin/promtool'
 
 .PHONY: test-race
-test-race: controlplane bin/gotestsum ## Run the tests of RACE_PACKAGES under the race detector, but for those of RACE_SKIP. RACE_PACKAGES=./... RACE_SKIP=none takes all of them.
+test-race: controlplane bin/gotestsum ## Run the tests of RACE_PACKAGES under the race detector, but for those of RACE_SKIP. RACE_PACKAGES=./... RACE_SKIP=none TESTFLAGS=-timeout=90m takes all of them.
 	@CGO_ENABLED=1 hack/test.sh -race -skip '$(RACE_SKIP)' $(TESTFLAGS) $(RACE_PACKAGES)
 
 .PHONY: fuzz

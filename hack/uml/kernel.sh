@@ -4,7 +4,7 @@
 # known by its digest. Where it can't be had, the directory stays without it, and guests run the package's kernel that this
 # machine has: all takes longer then.
 #
-# Usage: kernel.sh DIRECTORY
+# Usage: [DEBIAN_MIRROR=http://…/debian] kernel.sh DIRECTORY
 set -euo pipefail
 
 target=${1:?usage: kernel.sh DIRECTORY}
