@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that this machine has what some targets need: installs Debian packages where that is possible, else says what
-# to install, and fails; without filesystems it only says so: tests that need one are skipped. Usage: need.sh WHAT...
+# to install, and fails; without filesystems it only says so: tests that need one are skipped. For guests, it also puts a kernel
+# into the folder STOWAGE_UML. Usage: need.sh WHAT...
 set -euo pipefail
 
 # Programs, each with the packages that bring it. The nodes of Kubernetes need theirs beside those of guests.

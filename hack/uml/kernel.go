@@ -11,7 +11,7 @@ import (
 const Kernel = "linux.uml"
 
 // Variable names the folder into which kernel.sh puts a kernel and its modules. Unset, or where nothing is there: guests run the
-// machine's own, which Debian's package installs.
+// machine's own. Guests have the variable, too.
 const Variable = "STOWAGE_UML"
 
 // machineModules are the modules of the machine's own kernel for guests.
@@ -44,7 +44,6 @@ func modulesDir() (folder, dependencies string, err error) {
 	return folder, string(list), err
 }
 
-// NFSv4 is the module of the NFSv4 client, for LoadModules. Since Linux 7.0 it asks servers for delegations of directories.
-// NFS-Ganesha 4 refuses them in a way that the client doesn't expect: then each question for a directory's attributes would
-// fail with "remote I/O error".
+// NFSv4 is the module of the NFSv4 client, for LoadModules. That of Linux 7.2 asks servers to delegate directories: with
+// NFS-Ganesha 4.3, a question for a directory's attributes would then fail with "remote I/O error". Older ones ignore the parameter.
 const NFSv4 = "nfsv4 directory_delegations=0"

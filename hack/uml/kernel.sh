@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Puts a kernel for guests into DIRECTORY: linux.uml, and its modules. Processes of its guests make system calls by seccomp,
-# which takes half as long as by ptrace, the only way of kernels before 6.16. It is Debian's package of a later release,
-# known by its digest. Where it can't be had, the directory stays without it, and guests run the package's kernel that this
-# machine has: all takes longer then.
+# Puts a kernel for guests into DIRECTORY: linux.uml, and its modules. It is faster than that of this machine's package, as processes
+# of its guests make system calls by seccomp in place of ptrace. It is the package of a later release of Debian, known by its digest.
+# Where that can't be had, the directory stays without it, and guests run this machine's own kernel.
 #
 # Usage: [DEBIAN_MIRROR=http://…/debian] kernel.sh DIRECTORY
 set -euo pipefail
@@ -13,8 +12,8 @@ readonly digest=f947c9244fd79d481299df2ad68961f6b3b7703bff38c4b0e726f861161da62c
 readonly mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/stowage/uml/$digest
 
-# Two of its symbols are of a later C library. Flag "weak" of that version has the loader start it without; ../uml/preload has
-# both functions.
+# Two of its symbols are of a later C library. Flag "weak" of that version has the loader start it without; preload/preload.c
+# has both functions.
 readonly flags_of_version=$((0x2ea9c)) weak='\x02'
 
 # Its commands are one list: bash ignores failures in what a condition calls.
@@ -38,7 +37,7 @@ exec 9>"$cache.lock"
 flock 9
 [[ $(cat "$target/.from" 2>/dev/null) != "$digest" ]] || exit 0
 if [[ $(uname -m) != x86_64 ]] || ! { [[ -d $cache ]] || fill_cache; }; then
-  echo "guests: $package isn't to be had here: they run this machine's linux.uml, and take up to twice as long" >&2
+  echo "guests: $package isn't to be had here: they run this machine's linux.uml, and take longer" >&2
   exit 0
 fi
 rm -rf "$target"

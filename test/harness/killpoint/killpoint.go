@@ -58,10 +58,9 @@ type watched struct {
 	err   error
 
 	killing sync.WaitGroup
-	// dying guards held, the calls that wait until the command, which was killed, is gone, and whether it is.
-	dying sync.Mutex
-	held  []notification
-	gone  bool
+	// holding guards held: the calls that wait until the command, which was killed, is gone.
+	holding sync.Mutex
+	held    []notification
 }
 
 // start runs the command from a thread whose system calls are watched, which the
@@ -126,9 +125,8 @@ func (w *watched) kill() {
 	<-w.started
 	_ = w.command.Process.Kill() // an error says that it is gone already
 	<-w.ended
-	w.dying.Lock()
-	defer w.dying.Unlock()
-	w.gone = true
+	w.holding.Lock()
+	defer w.holding.Unlock()
 	for _, call := range w.held {
 		_ = proceed(w.listener, call) // an error says that its process is gone, too
 	}
@@ -136,10 +134,13 @@ func (w *watched) kill() {
 
 // hold reports whether a call has to wait until the command is gone.
 func (w *watched) hold(call notification) bool {
-	w.dying.Lock()
-	defer w.dying.Unlock()
-	if !w.gone {
+	w.holding.Lock()
+	defer w.holding.Unlock()
+	select {
+	case <-w.ended:
+		return false
+	default:
 		w.held = append(w.held, call)
+		return true
 	}
-	return !w.gone
 }
