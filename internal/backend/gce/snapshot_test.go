@@ -216,7 +216,7 @@ func TestABackendKnowsWhichSnapshotsItMade(t *testing.T) {
 	}
 }
 
-// beginRestore begins a restore, and deletes the snapshot.
+// beginRestore begins a restore that meets a fault.
 func (w *world) beginRestore(on *gceBackend, fault gcemock.Fault) {
 	w.Helper()
 	withSnapshot(w, on)
@@ -225,12 +225,30 @@ func (w *world) beginRestore(on *gceBackend, fault gcemock.Fault) {
 	if _, err := on.Provision(w.Context(), w.restoring("2")); err == nil {
 		w.Fatal("it is made at once")
 	}
+}
+
+func (w *world) mustDeleteSnapshot(on *gceBackend) {
+	w.Helper()
 	w.must(w.untilFinal(func() error { return on.DeleteSnapshot(w.Context(), handleOfA) }))
+}
+
+// mustBecomeReady waits until a disk is made.
+func (w *world) mustBecomeReady(id string) {
+	w.Helper()
+	w.must(w.untilFinal(func() error {
+		if disk := w.mustHaveOne(id); disk.Status != cloud.DiskReady {
+			return backend.InProgress.Errorf("disk %s is %s", id, disk.Status)
+		}
+		return nil
+	}))
 }
 
 func TestADiskThatWasRestoredIsFoundThoughItsSnapshotIsDeleted(t *testing.T) {
 	w := newWorld(t)
-	w.beginRestore(w.open(), gcemock.Fault{Method: "disks.insert", Count: 1, Lost: true})
+	on := w.open()
+	w.beginRestore(on, gcemock.Fault{Method: "disks.insert", Count: 1, Lost: true})
+	w.mustBecomeReady("pvc-2")
+	w.mustDeleteSnapshot(on)
 
 	w.mustProvision(w.openAs(w.newKind(thisCluster), "cloud"), w.restoring("2"))
 
@@ -243,6 +261,7 @@ func TestARestoreWhoseSnapshotIsDeletedHasAnErrorOnceItsDiskIsNotMade(t *testing
 	w := newWorld(t)
 	on := w.open()
 	w.beginRestore(on, gcemock.Fault{Method: "disks.insert", Stuck: true})
+	w.mustDeleteSnapshot(on)
 	// Google doesn't show a disk before its operation runs; this cloud does.
 	w.plans(func(call *http.Request) fate {
 		switch {
