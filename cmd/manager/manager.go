@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/internal/backlog"
 	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/internal/program"
 )
@@ -39,6 +40,7 @@ func newManager(options options) (ctrl.Manager, *leadership.Lease, error) {
 		Scheme:                              scheme,
 		Client:                              controllers.ClientOptions(),
 		Cache:                               cacheOptions(options.resync, options.namespace()),
+		NewCache:                            backlog.NewCache,
 		Logger:                              program.Quiet(ctrl.Log),
 		Metrics:                             options.Metrics(),
 		HealthProbeBindAddress:              options.ProbeAddress,

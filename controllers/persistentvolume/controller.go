@@ -22,6 +22,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolume/reclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backlog"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/workers"
@@ -86,7 +87,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), wake.OnlyNewSpecs()).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(reclaim.VolumeOfAttachment), builder.WithPredicates(wake.OnlyDeletions)).
 		WatchesRawSource(source.Func(r.waking.Start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Volumes, volumeWorkers)})
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Volumes, volumeWorkers), NewQueue: backlog.NewQueue[ctrl.Request]})
 	if r.scope == reconciler.ClusterScope {
 		building.Watches(&stowagev1alpha1.NodeRecycling{}, &handler.EnqueueRequestForObject{})
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backlog"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/room"
@@ -122,7 +123,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsPlacedOn), builder.WithPredicates(wake.OnlyDeletions)).
 		WatchesRawSource(source.Func(r.waking.Start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Claims, claimWorkers)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers.Of(mgr, workers.Claims, claimWorkers), NewQueue: backlog.NewQueue[ctrl.Request]}).
 		Build(effect.Reported[ctrl.Request](r))
 	r.WatchSnapshots = func() error { return r.sources.WatchSnapshots(mgr.GetCache(), built) }
 	return err
