@@ -212,7 +212,7 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (rec
 		Client: mgr.GetClient(), Live: live, Reads: liveread.New(live), Storage: backends, Events: event.RecorderOf(mgr),
 		Patience: persistentvolumeclaim.UntilReported, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
 		CSISnapshotter: options.CSISnapshotter,
-		Prepared:       attachintent.NewWrites(options.Clock, options.Lease.IsHeld), Deleted: attachintent.NewWrites(options.Clock, options.Lease.IsHeld), Leads: options.Lease.IsHeld,
+		Prepared:       attachintent.NewWrites(options.Clock, options.Lease.IsHeld), Deleted: attachintent.NewWrites(options.Clock, options.Lease.IsHeld), Leads: options.Lease.IsHeld, Term: options.Lease.Term,
 		Waiting: waits, ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
 	}, err
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/snapshotbinding"
@@ -72,6 +73,8 @@ type world struct {
 	prepared, deleted *attachintent.Writes
 	// leads is whether the manager leads for some seconds more. Nil: it does.
 	leads func() bool
+	// term is the one in which the manager leads.
+	term leadership.Term
 	// fed are the objects that the index of the claims' reconciler was fed last, after so many
 	// writes.
 	fed      []client.Object
@@ -156,12 +159,14 @@ func (w *world) restart() {
 // dependencies are those of a reconciler that sees the cluster in a view.
 func (w *world) dependencies(of *view) reconciler.Dependencies {
 	return reconciler.Dependencies{
-		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Prepared: w.prepared, Deleted: w.deleted, Leads: w.isLeader, Storage: w.served, Events: event.Logged(w.events, w.log),
+		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Prepared: w.prepared, Deleted: w.deleted, Leads: w.isLeader, Term: w.inTerm, Storage: w.served, Events: event.Logged(w.events, w.log),
 		Clock: w.clock, Patience: w.patience, Scope: w.scope, Namespace: apiserver.Namespace, ForceDetachAfter: forceDetachAfter,
 	}
 }
 
 func (w *world) isLeader() bool { return w.leads == nil || w.leads() }
+
+func (w *world) inTerm() (leadership.Term, bool) { return w.term, w.isLeader() }
 
 // binder has the steps in which a claim is bound: some specs take one of them late.
 func (w *world) binder() *binding.Binder {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/waiting"
@@ -28,6 +29,8 @@ type Dependencies struct {
 	Prepared, Deleted *attachintent.Writes
 	// Leads reports whether this process leads, and no other one will for some seconds. False: maybe.
 	Leads func() bool
+	// Term returns the term in which this process leads, and what Leads does.
+	Term func() (leadership.Term, bool)
 	// Storage opens backends.
 	Storage *opener.Opener
 	// Events sends events.

@@ -35,7 +35,11 @@ type Lease struct {
 	// renewed is when the last renewal was sent. Zero: it failed, or the lease was given up.
 	renewed  time.Time
 	duration time.Duration
+	term     Term
 }
+
+// Term is a time in which one manager led, and no other one in between. Its value has no meaning.
+type Term string
 
 // New returns the lease with a name in a namespace, which is this pod's own where it is empty. It isn't held.
 func New(config *rest.Config, namespace, name string) (*Lease, error) {
@@ -60,13 +64,20 @@ func Over(lock resourcelock.Interface, clock clock.PassiveClock) *Lease {
 // It depends on all managers' clocks going equally fast, as the election itself does. It is wrong if a person deletes the Lease
 // object, until the next renewal, two seconds later.
 func (l *Lease) IsHeld() bool {
+	_, held := l.Term()
+	return held
+}
+
+// Term returns the term of the last renewal, and whether the lease is held. Where it is held in the term of an earlier look, no other
+// manager led since: one that did leaves its mark in the lease, even if it gave it up again.
+func (l *Lease) Term() (term Term, held bool) {
 	if l == nil {
-		return false
+		return "", false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
-	return !l.renewed.IsZero() && l.lasts(now.Sub(l.renewed)) && l.lasts(now.Round(0).Sub(l.renewed.Round(0)))
+	return l.term, !l.renewed.IsZero() && l.lasts(now.Sub(l.renewed)) && l.lasts(now.Round(0).Sub(l.renewed.Round(0)))
 }
 
 func (l *Lease) lasts(passed time.Duration) bool { return passed >= 0 && passed <= l.duration-Margin }
@@ -86,21 +97,23 @@ func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 func (l *Lease) write(record resourcelock.LeaderElectionRecord, write func() error) error {
 	began := l.clock.Now()
 	if record.HolderIdentity != l.Identity() {
-		l.note(time.Time{}, 0)
+		l.note(time.Time{}, record)
 		return write()
 	}
 	err := write()
 	if err != nil {
 		began = time.Time{}
 	}
-	l.note(began, time.Duration(record.LeaseDurationSeconds)*time.Second)
+	l.note(began, record)
 	return err
 }
 
-func (l *Lease) note(renewed time.Time, duration time.Duration) {
+func (l *Lease) note(renewed time.Time, record resourcelock.LeaderElectionRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.renewed, l.duration = renewed, duration
+	l.renewed, l.duration = renewed, time.Duration(record.LeaseDurationSeconds)*time.Second
+	// A renewal has both as they were. They begin again with a Lease object that is created again.
+	l.term = Term(fmt.Sprint(record.AcquireTime.Unix(), " ", record.LeaderTransitions))
 }
 
 // recorders is a manager, as far as events need it.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -102,5 +103,41 @@ func TestNoLeaseIsNeverHeld(t *testing.T) {
 	var none *leadership.Lease
 	if none.IsHeld() {
 		t.Error("it is held")
+	}
+}
+
+func TestATermLastsUntilTheLeaseIsAcquiredAgain(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	lease := leadership.Over(&lock{then: succeeds}, clock)
+	acquired := renewal("me")
+	acquired.AcquireTime = metav1.NewTime(clock.Now())
+	_ = lease.Create(t.Context(), acquired)
+	first, held := lease.Term()
+	if !held {
+		t.Error("it isn't held")
+	}
+	_ = lease.Update(t.Context(), acquired)
+	if again, held := lease.Term(); !held || again != first {
+		t.Errorf("a renewal has it in term %q, not %q; held: %t", again, first, held)
+	}
+	for what, change := range map[string]func(*resourcelock.LeaderElectionRecord){
+		"another process had it": func(record *resourcelock.LeaderElectionRecord) { record.LeaderTransitions++ },
+		"its object was created again": func(record *resourcelock.LeaderElectionRecord) {
+			record.AcquireTime.Time = clock.Now().Add(time.Minute)
+		},
+	} {
+		record := acquired
+		change(&record)
+		_ = lease.Update(t.Context(), record)
+		if later, held := lease.Term(); !held || later == first {
+			t.Errorf("after %s it is in term %q; held: %t", what, later, held)
+		}
+	}
+	_ = lease.Update(t.Context(), renewal(""))
+	if _, held := lease.Term(); held {
+		t.Error("it is held after it was given up")
+	}
+	if _, held := (*leadership.Lease)(nil).Term(); held {
+		t.Error("a lease that isn't there is held")
 	}
 }

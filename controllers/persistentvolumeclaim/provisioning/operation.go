@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -40,10 +39,7 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 	if err != nil {
 		return false, wrap.Error(client.IgnoreNotFound(err), "reading claim %s/%s", claim.Namespace, claim.Name)
 	}
-	return current.UID == claim.UID && current.DeletionTimestamp.IsZero() == claim.DeletionTimestamp.IsZero() &&
-		controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && provisioned.AttemptOf(current) == provisioned.AttemptOf(claim) &&
-		slices.Equal(provisioned.Records(current), provisioned.Records(claim)) &&
-		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
+	return controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && pendingIn(current) == pendingIn(claim), nil
 }
 
 // ensureOperation records the pending operation before the backend is called: from here on the

@@ -129,6 +129,7 @@ func (r *Provisioner) backendOfClass(ctx context.Context, class *storagev1.Stora
 func (r *Provisioner) provisionFrom(
 	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
 ) (*step.Wait, error) {
+	begins := r.calls.now()
 	opened, err := r.openChecked(scope.Claim, object, request)
 	if err != nil {
 		return waitForBackend(err), nil
@@ -158,6 +159,7 @@ func (r *Provisioner) provisionFrom(
 	made, err := opened.Provision(ctx, request)
 	if err != nil {
 		r.refusals.end(scope.Claim, object, err)
+		r.calls.note(scope.Claim, begins, err)
 		return r.retryElsewhere(ctx, scope, err)
 	}
 	return r.ensureVolume(ctx, scope, r.newVolume(scope, object, request, made))
@@ -261,9 +263,9 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *step.Scope, pv *c
 	return nil, nil
 }
 
-// resume checks, live, a claim for which a backend was called before. The cache of a new
-// leader may show a deleted claim, a pending operation that was undone, or miss the
-// PersistentVolume. If the class was recreated with another backend, the operation in the
+// resume checks, live, a claim for which a backend was called before, unless this process made that
+// call. The cache of a new leader may show a deleted claim, a pending operation that was undone, or
+// miss the PersistentVolume. If the class was recreated with another backend, the operation in the
 // earlier backend is undone first.
 func (r *Provisioner) resume(
 	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
@@ -272,11 +274,13 @@ func (r *Provisioner) resume(
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
 	}
-	if current, err := r.isCurrent(ctx, claim); !current || err != nil {
-		return &step.Wait{After: wake.AfterContention}, err
-	}
-	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
-		return waiting, err
+	if !r.calls.take(claim) {
+		if current, err := r.isCurrent(ctx, claim); !current || err != nil {
+			return &step.Wait{After: wake.AfterContention}, err
+		}
+		if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
+			return waiting, err
+		}
 	}
 	operation, err := provisioned.IntentOf(claim)
 	if err != nil || operation.Backend == "" {

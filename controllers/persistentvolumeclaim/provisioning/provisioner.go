@@ -35,6 +35,7 @@ type Provisioner struct {
 	protector    *protection.Protector
 	sources      *datasource.Finder
 	refusals     refusals
+	calls        ownCalls
 	events       events.EventRecorder
 }
 
@@ -56,6 +57,6 @@ func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
 	return &Provisioner{
 		client: deps.Client, live: deps.Live, shared: deps.Reads,
 		drivers: drivers.New(deps.Client), scope: deps.Scope, namespace: deps.Namespace, index: parts.Index, open: parts.Open,
-		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, sources: parts.Sources, events: deps.Events, refusals: newRefusals(),
+		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, sources: parts.Sources, events: deps.Events, refusals: newRefusals(), calls: newOwnCalls(deps.Term),
 	}
 }
