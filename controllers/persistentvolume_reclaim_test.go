@@ -31,6 +31,35 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
+	It("goes after one live read of its claim, and one of itself once it is being deleted", func() {
+		w, claim, pv := madeVolumeOf()
+		reads := &claimReads{Reader: w.reads}
+		w.views.volumes.live.Reader = reads
+		w.delete(claim)
+
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(reads.kinds).To(ConsistOf("*v1.PersistentVolumeClaim", "*v1.PersistentVolume"))
+	})
+
+	It("stays when its policy was set to Retain, and the cache doesn't show that yet", func() {
+		w, claim, pv := madeVolumeOf(retainingFor(time.Hour))
+		w.delete(claim)
+		w.settle()
+		expectPhase(w, pv, corev1.VolumeReleased)
+		released := pv.DeepCopy()
+		update(w, pv, retain)
+		w.clock.SetTime(time.Now().Add(2 * time.Hour))
+		w.views.volumes.Client = stale{w, []client.Object{released}}
+
+		_, _ = w.volumes.Reconcile(GinkgoT().Context(), wake.Request(pv))
+
+		w.get(pv)
+		Expect(pv.DeletionTimestamp).To(BeNil())
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
 	It("records once why its storage is still there, and that it is gone", func() {
 		w, claim, _ := madeVolumeOf()
 		w.storage.FailNext(slices.Concat(

@@ -71,18 +71,15 @@ func (r *Reconciler) ensureBound(ctx context.Context, pv *corev1.PersistentVolum
 // was recreated under the same name. The cache may not show a new claim yet, so a live read
 // confirms that it is gone.
 func (r *Reconciler) claimOf(ctx context.Context, ref *corev1.ObjectReference) (*corev1.PersistentVolumeClaim, error) {
-	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	for _, reader := range []client.Reader{r.client, r.live} {
-		claim := &corev1.PersistentVolumeClaim{}
-		err := reader.Get(ctx, key, claim, client.UnsafeDisableDeepCopy)
-		switch {
-		case err == nil && claim.UID == ref.UID:
-			return claim, nil
-		case client.IgnoreNotFound(err) != nil:
-			return nil, fmt.Errorf("reading claim %s: %w", key, err)
-		}
+	key, claim := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &corev1.PersistentVolumeClaim{}
+	err := r.client.Get(ctx, key, claim, client.UnsafeDisableDeepCopy)
+	switch {
+	case err == nil && claim.UID == ref.UID:
+		return claim, nil
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading claim %s: %w", key, err)
 	}
-	return nil, nil
+	return r.claims.Of(ctx, ref)
 }
 
 // release sets a volume without its claim to Released. Its data stays as it is. The message of a

@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -21,6 +22,7 @@ import (
 type Reconciler struct {
 	client   client.Client
 	live     client.Reader
+	claims   *liveread.Claims
 	scope    reconciler.Scope
 	storage  *opener.Opener
 	index    *binder.Index
@@ -37,7 +39,7 @@ type Reconciler struct {
 
 // New makes the reconciler. It shares the index with the reconciler of claims.
 func New(deps reconciler.Dependencies, index *binder.Index) *Reconciler {
-	r := &Reconciler{client: deps.Client, live: deps.Live, scope: deps.Scope, storage: deps.Storage, index: index, events: deps.Events}
+	r := &Reconciler{client: deps.Client, live: deps.Live, claims: deps.Reads.Claims, scope: deps.Scope, storage: deps.Storage, index: index, events: deps.Events}
 	r.recycler = recycle.New(deps, r.waking.Add, &r.recorded)
 	r.reclaimer = reclaim.New(deps, r.openFor, r.recycler, &r.recorded)
 	return r

@@ -20,6 +20,8 @@ import (
 // Reads are live reads that many claims or volumes need at the same time. Unshared, each would
 // cost as much as the cluster is large.
 type Reads struct {
+	// Claims reads the claims that volumes refer to.
+	Claims *Claims
 	// Backends reads one backend by name.
 	Backends *sharedread.Reads[string, *stowagev1alpha1.StorageBackend]
 	// Pods lists the pods of a namespace.
@@ -45,6 +47,7 @@ type volumeIdentity struct {
 // New returns shared reads over a live reader.
 func New(live client.Reader) Reads {
 	return Reads{
+		Claims: newClaims(live),
 		Backends: sharedread.New(func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
 			object := &stowagev1alpha1.StorageBackend{}
 			err := live.Get(ctx, client.ObjectKey{Name: name}, object)
@@ -61,7 +64,7 @@ func New(live client.Reader) Reads {
 				return nil, fmt.Errorf("listing the volumes: %w", err)
 			}
 			return GroupByHandle(volumes.Items), nil
-		}),
+		}).Paced(),
 		Attachments: sharedread.New(func(ctx context.Context, _ struct{}) (Attachments, error) {
 			return listAttachments(ctx, live)
 		}).Paced(),

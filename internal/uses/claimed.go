@@ -10,21 +10,20 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// Claims returns the claim of a reference with a UID, from a live read, or nil if it is gone.
+type Claims interface {
+	Of(ctx context.Context, ref *corev1.ObjectReference) (*corev1.PersistentVolumeClaim, error)
+}
+
 // Claimed reports, from live reads, whether a claim is bound to the volume or is about to be.
-func Claimed(ctx context.Context, live client.Reader, pv *corev1.PersistentVolume) (bool, error) {
+func Claimed(ctx context.Context, live client.Reader, claims Claims, pv *corev1.PersistentVolume) (bool, error) {
 	if !WasClaimed(pv) {
 		return UsedByClaim(ctx, live, pv)
 	}
-	ref := pv.Spec.ClaimRef
-	claim := &corev1.PersistentVolumeClaim{}
-	err := live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
-	if err != nil {
-		return false, wrap.Error(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
-	}
-	return MayBeBound(claim, pv), nil
+	claim, err := claims.Of(ctx, pv.Spec.ClaimRef)
+	return claim != nil && MayBeBound(claim, pv), err
 }
 
 // WasClaimed reports whether a volume is tied to a certain claim, live or deleted.

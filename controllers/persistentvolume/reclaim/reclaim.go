@@ -29,8 +29,8 @@ import (
 // Reclaim removes the storage of a released volume of policy Delete, in an order that survives
 // a crash anywhere and two leaders at once:
 //
-//	decide, from a live read
-//	DELETE the PersistentVolume, with the uid and resourceVersion of that read: the
+//	decide
+//	DELETE the PersistentVolume, with the uid and resourceVersion that was decided on: the
 //	  point of no return. Our finalizer keeps the object, and nothing binds it again
 //	decide again, from a live read: a user may have set Retain since
 //	remove the storage
@@ -46,13 +46,13 @@ func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (b
 	if pv.DeletionTimestamp.IsZero() && !reclaimable(pv) {
 		return true, ctrl.Result{}, r.hideWindow(ctx, pv)
 	}
-	current := &corev1.PersistentVolume{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
-		return true, ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	current, err := r.current(ctx, pv)
+	if current == nil || err != nil {
+		return true, ctrl.Result{}, err
 	}
-	held, err := uses.Claimed(ctx, r.live, current)
+	held, err := uses.Claimed(ctx, r.live, r.shared.Claims, current)
 	switch {
-	case err != nil || held || current.UID != pv.UID:
+	case err != nil || held:
 		return true, ctrl.Result{}, err
 	case !current.DeletionTimestamp.IsZero() && !provisioned.MayDelete(current):
 		result, err := r.retain(ctx, current)
@@ -62,6 +62,20 @@ func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (b
 	}
 	result, err := r.removeStorage(ctx, current)
 	return true, result, err
+}
+
+// current returns a volume as it is decided on, or nil if it is gone. One that is being deleted is read live. Of another the
+// version at hand is enough: the API server deletes no other one.
+func (r *Reclaimer) current(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	if pv.DeletionTimestamp.IsZero() {
+		return pv, nil
+	}
+	current := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current)
+	if err != nil || current.UID != pv.UID {
+		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	return current, nil
 }
 
 // removeStorage removes the storage of a volume without a claim, after the undelete window.

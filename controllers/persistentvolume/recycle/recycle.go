@@ -41,7 +41,7 @@ func (r *Recycler) Recycle(ctx context.Context, pv *corev1.PersistentVolume) (ct
 	if current.UID != pv.UID || !recyclable(current) {
 		return ctrl.Result{}, nil
 	}
-	if held, err := uses.Claimed(ctx, r.live, current); held || err != nil {
+	if held, err := uses.Claimed(ctx, r.live, r.claims, current); held || err != nil {
 		return ctrl.Result{}, err
 	}
 	if why := r.whyNotRecyclable(current); why != "" {

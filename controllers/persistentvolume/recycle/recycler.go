@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -26,6 +27,7 @@ import (
 type Recycler struct {
 	client   client.Client
 	live     client.Reader
+	claims   *liveread.Claims
 	storage  *opener.Opener
 	wake     func(types.NamespacedName)
 	events   events.EventRecorder
@@ -34,7 +36,7 @@ type Recycler struct {
 
 // New makes a recycler. It calls wake for a volume when a call has an answer.
 func New(deps reconciler.Dependencies, wake func(types.NamespacedName), recorded *event.Last) *Recycler {
-	return &Recycler{client: deps.Client, live: deps.Live, storage: deps.Storage, wake: wake, events: deps.Events, recorded: recorded}
+	return &Recycler{client: deps.Client, live: deps.Live, claims: deps.Reads.Claims, storage: deps.Storage, wake: wake, events: deps.Events, recorded: recorded}
 }
 
 func (r *Recycler) record(pv *corev1.PersistentVolume, kind, reason string, err error) {
