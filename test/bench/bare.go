@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,14 +70,15 @@ func unlimited(kubeconfig string) (*rest.Config, error) {
 // claimWrites are the writes for one claim and, where it is there before, its volume.
 type claimWrites func(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error
 
-func ofClaims(write claimWrites) func(ctx context.Context, kubeconfig string, _ []string) error {
+func ofClaims(write, remove claimWrites) func(ctx context.Context, kubeconfig string, _ []string) error {
 	return func(ctx context.Context, kubeconfig string, _ []string) error {
-		return runBareClaims(ctx, kubeconfig, write)
+		return runBareClaims(ctx, kubeconfig, write, remove)
 	}
 }
 
-// runBareClaims sends writes for all claims. Claim and volume number i belong together.
-func runBareClaims(ctx context.Context, kubeconfig string, write claimWrites) error {
+// runBareClaims sends writes for all claims and, once one of them is deleted, those that remove it with its volume; nil: it
+// removes none. Claim and volume number i belong together.
+func runBareClaims(ctx context.Context, kubeconfig string, write, remove claimWrites) error {
 	kinds := []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}}
 	return runBare(ctx, kubeconfig, kinds, func(ctx context.Context, b bare) error {
 		claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
@@ -90,11 +92,49 @@ func runBareClaims(ctx context.Context, kubeconfig string, write claimWrites) er
 		for i := range volumes.Items {
 			byName[volumes.Items[i].Name] = &volumes.Items[i]
 		}
-		return inParallel(ctx, len(claims.Items), func(i int) error {
+		deleted, err := b.deletedClaims(ctx, len(claims.Items))
+		if err != nil {
+			return err
+		}
+		err = inParallel(ctx, len(claims.Items), func(i int) error {
 			claim := &claims.Items[i]
 			return write(ctx, b, claim, byName[volumeOf(claim.Name)])
 		})
+		if err != nil || remove == nil {
+			return err
+		}
+		return inParallel(ctx, len(claims.Items), func(int) error { return b.removeNext(ctx, deleted, remove) })
 	})
+}
+
+// deletedClaims sends each of n claims as soon as it is to be deleted.
+func (b bare) deletedClaims(ctx context.Context, n int) (<-chan *corev1.PersistentVolumeClaim, error) {
+	deleted := make(chan *corev1.PersistentVolumeClaim, n)
+	informer, err := b.watched.GetInformer(ctx, &corev1.PersistentVolumeClaim{})
+	if err != nil {
+		return nil, fmt.Errorf("watching claims: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+		claim := after.(*corev1.PersistentVolumeClaim)
+		if before.(*corev1.PersistentVolumeClaim).DeletionTimestamp.IsZero() && !claim.DeletionTimestamp.IsZero() {
+			deleted <- claim.DeepCopy()
+		}
+	}})
+	return deleted, err
+}
+
+// removeNext removes the next claim that is to be deleted.
+func (b bare) removeNext(ctx context.Context, deleted <-chan *corev1.PersistentVolumeClaim, remove claimWrites) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case claim := <-deleted:
+		pv := &corev1.PersistentVolume{}
+		if err := b.watched.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv); err != nil {
+			return fmt.Errorf("reading the volume of a claim: %w", err)
+		}
+		return remove(ctx, b, claim, pv)
+	}
 }
 
 type object = map[string]any

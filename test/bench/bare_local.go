@@ -22,7 +22,7 @@ import (
 const bareExtended = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
 
 func runBareLocal(ctx context.Context, kubeconfig string, arguments []string) error {
-	return runBareClaims(ctx, kubeconfig, bareLocal(stowagev1alpha1.LocalLayout(arguments[0]), arguments[1]))
+	return runBareClaims(ctx, kubeconfig, bareLocal(stowagev1alpha1.LocalLayout(arguments[0]), arguments[1]), nil)
 }
 
 // bareLocal sends the seven writes of a claim that gets a local volume, and does to

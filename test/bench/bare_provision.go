@@ -64,6 +64,26 @@ func bareRecord(ctx context.Context, writer client.Client, claim *corev1.Persist
 	return bareStatus(ctx, writer, claim, pv)
 }
 
+// bareReclaim sends the four writes that remove a claim that is deleted, and its volume: the claim without its finalizer, the
+// volume's phase, its deletion, and the end of its finalizers. The volume's storage takes no time.
+func bareReclaim(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	if err := bareRelease(ctx, writer, claim, claim.ResourceVersion); err != nil {
+		return err
+	}
+	if err := barePhase(ctx, writer, pv, corev1.VolumeReleased); err != nil {
+		return err
+	}
+	if err := writer.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion}); err != nil {
+		return err
+	}
+	return bareRelease(ctx, writer, pv, nil)
+}
+
+// bareRelease lets an object go; a version of nil is any.
+func bareRelease(ctx context.Context, writer client.Client, deleted client.Object, version any) error {
+	return writer.Patch(ctx, deleted, merge{"metadata": object{"resourceVersion": version, "finalizers": nil}})
+}
+
 func bareVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := fixture.Volume("pvc-"+string(claim.UID), fixture.OfClass(class), fixture.Reclaimed(corev1.PersistentVolumeReclaimDelete))
 	pv.ObjectMeta = metav1.ObjectMeta{

@@ -31,6 +31,7 @@ const (
 	// Parts of the bare client's speed.
 	provisionGoal = 0.85
 	provisionGate = 0.70
+	deleteGoal    = 0.80
 	attachGoal    = 0.80
 
 	// csiGoal is the part of external-provisioner's speed. maxSpread and maxDriverMemory are
@@ -193,6 +194,7 @@ func (r *report) judgeProvision() {
 		r.exactWrites(name+": writes to claim and volume", c, writesPerClaim)
 		r.noneLeft(name, c)
 		r.bareSpeed(name, c, provisionGoal, provisionGate)
+		r.bareDeletion(name, c)
 	}
 	if len(all) > 0 {
 		r.cpuGrowth("provision: CPU per claim", all[0], all[len(all)-1])

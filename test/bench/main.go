@@ -57,9 +57,9 @@ func named[T fmt.Stringer](all []T, kind, name string) (one T, err error) {
 
 // parts are the programs that this one can be, besides the benchmark.
 var parts = map[string]func(ctx context.Context, kubeconfig string, arguments []string) error{
-	"bare-bind":      ofClaims(bareBind),
+	"bare-bind":      ofClaims(bareBind, nil),
 	"bare-lists":     runBareLists,
-	"bare-provision": ofClaims(bareProvision),
+	"bare-provision": ofClaims(bareProvision, bareReclaim),
 	"bare-local":     runBareLocal,
 	"bare-attach":    runBareAttach,
 	"bare-node":      runBareNode,

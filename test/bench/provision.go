@@ -38,6 +38,8 @@ type provisioning struct {
 	// began is when the clock starts, of what was seen.
 	began func(*bound) time.Time
 	held  func() (int, error)
+	// bareDeletes is whether the bare client removes what is deleted.
+	bareDeletes bool
 	// tidy removes, after a round, what clear doesn't.
 	tidy func() error
 	// spent is the CPU time that the programs take to start, but for the bare client.
@@ -63,7 +65,7 @@ func (b *testbed) measureProvision() (err error) {
 			values, err := readMetrics(b.ctx, address, heldMetric)
 			return int(values[heldMetric]), err
 		},
-		tidy: func() error { return nil },
+		tidy: func() error { return nil }, bareDeletes: true,
 	}
 	if p.spent, err = b.startCost(manager); err != nil {
 		return err
@@ -177,7 +179,7 @@ func (p *provisioning) round(n int, programs ...contender) (err error) {
 	}
 	running, err := p.measureOnce(m)
 	defer running.stop()
-	if err == nil && m.Program != bareName {
+	if err == nil && (m.Program != bareName || p.bareDeletes) {
 		err = p.deleteAll(&m.result, running)
 	}
 	if err != nil {
@@ -216,11 +218,12 @@ func (p *provisioning) deleteAll(got *result, running processes) error {
 	}
 	got.DeleteRequests = after.since(before)
 	objects, err := p.remaining(p.ctx)
-	if err != nil {
+	got.Left = objects
+	if err != nil || got.Program == bareName {
 		return err
 	}
 	held, err := p.held()
-	got.Left = objects + held
+	got.Left += held
 	return err
 }
 

@@ -140,6 +140,16 @@ func (r *report) bareSpeed(name string, c *comparison, goal, gate float64) *targ
 	return t
 }
 
+// bareDeletion wants a part of the speed at which the bare client's writes remove as many; nothing if these weren't measured.
+func (r *report) bareDeletion(name string, c *comparison) {
+	speed := func(r result) float64 { return r.DeletedPerSecond }
+	if ratio, measured := c.ratio(speed); measured {
+		got := fmt.Sprintf("%.2f (%.0f/s of %.0f/s)", ratio, median(each(c.rounds, speed)), median(each(c.bares, speed)))
+		r.want(name+": deleted, part of the bare writes' speed", fmt.Sprintf(">= %.2f", deleteGoal), got, ratio >= deleteGoal).
+			from(leastCompared, c.done(), "in all rounds")
+	}
+}
+
 // bareTime wants at most so many times the bare operations' time; nil if these weren't measured.
 func (r *report) bareTime(name string, c *comparison, limit float64) *target {
 	ratio, measured := c.ratio(func(r result) float64 { return r.Seconds })
