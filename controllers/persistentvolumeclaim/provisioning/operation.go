@@ -15,6 +15,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/attributes"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/owncall"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/ownclass"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -39,7 +40,7 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 	if err != nil {
 		return false, wrap.Error(client.IgnoreNotFound(err), "reading claim %s/%s", claim.Namespace, claim.Name)
 	}
-	return controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && pendingIn(current) == pendingIn(claim), nil
+	return controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && owncall.PendingOf(current) == owncall.PendingOf(claim), nil
 }
 
 // ensureOperation records the pending operation before the backend is called: from here on the

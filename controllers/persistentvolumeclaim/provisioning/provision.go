@@ -129,7 +129,7 @@ func (r *Provisioner) backendOfClass(ctx context.Context, class *storagev1.Stora
 func (r *Provisioner) provisionFrom(
 	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
 ) (*step.Wait, error) {
-	begins := r.calls.now()
+	begins := r.calls.Now()
 	opened, err := r.openChecked(scope.Claim, object, request)
 	if err != nil {
 		return waitForBackend(err), nil
@@ -159,7 +159,7 @@ func (r *Provisioner) provisionFrom(
 	made, err := opened.Provision(ctx, request)
 	if err != nil {
 		r.refusals.end(scope.Claim, object, err)
-		r.calls.note(scope.Claim, begins, err)
+		r.calls.Note(scope.Claim, begins, err)
 		return r.retryElsewhere(ctx, scope, err)
 	}
 	return r.ensureVolume(ctx, scope, r.newVolume(scope, object, request, made))
@@ -274,7 +274,7 @@ func (r *Provisioner) resume(
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
 	}
-	if !r.calls.take(claim) {
+	if !r.calls.Take(claim) {
 		if current, err := r.isCurrent(ctx, claim); !current || err != nil {
 			return &step.Wait{After: wake.AfterContention}, err
 		}

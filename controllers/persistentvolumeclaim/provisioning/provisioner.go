@@ -9,6 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/datasource"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning/owncall"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -35,7 +36,7 @@ type Provisioner struct {
 	protector    *protection.Protector
 	sources      *datasource.Finder
 	refusals     refusals
-	calls        ownCalls
+	calls        owncall.Calls
 	events       events.EventRecorder
 }
 
@@ -57,6 +58,6 @@ func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
 	return &Provisioner{
 		client: deps.Client, live: deps.Live, shared: deps.Reads,
 		drivers: drivers.New(deps.Client), scope: deps.Scope, namespace: deps.Namespace, index: parts.Index, open: parts.Open,
-		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, sources: parts.Sources, events: deps.Events, refusals: newRefusals(), calls: newOwnCalls(deps.Term),
+		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, sources: parts.Sources, events: deps.Events, refusals: newRefusals(), calls: owncall.New(deps.Term),
 	}
 }
