@@ -219,7 +219,7 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (rec
 
 // serveMetrics serves what the objects of the cluster say, and the claims that wait.
 func serveMetrics(mgr ctrl.Manager, options Options) (*waiting.Claims, error) {
-	if err := statemetrics.Register(options.Metrics, mgr.GetClient()); err != nil {
+	if err := statemetrics.Register(options.Metrics, mgr.GetClient(), mgr.GetCache()); err != nil {
 		return nil, err
 	}
 	return waiting.New(options.Metrics, options.Clock)

@@ -3,6 +3,9 @@ package backlog
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -11,74 +14,73 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NewCache makes a cache, as a manager's NewCache. Events wait for the handlers of controllers in memory that is given back.
+// NewCache makes a cache, as a manager's NewCache. The events of each kind wait for the handlers of controllers in memory that is given
+// back.
 func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	made, err := cache.New(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)
 	}
-	return informers{made}, nil
+	return &informers{Cache: made, hubs: map[cache.Informer]*hub{}}, nil
 }
 
 // informers are those of a cache.
-type informers struct{ cache.Cache }
+type informers struct {
+	cache.Cache
 
-func (c informers) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
-	found, err := c.Cache.GetInformer(ctx, object, options...)
+	mu   sync.Mutex
+	hubs map[cache.Informer]*hub
+}
+
+func (c *informers) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	return c.get(ctx, options, func(options ...cache.InformerGetOption) (cache.Informer, error) {
+		return c.Cache.GetInformer(ctx, object, options...)
+	})
+}
+
+func (c *informers) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
+	return c.get(ctx, options, func(options ...cache.InformerGetOption) (cache.Informer, error) {
+		return c.Cache.GetInformerForKind(ctx, kind, options...)
+	})
+}
+
+// get makes the hub before the informer has objects: later, all of them would wait for the hub, too. If the informer has them, the
+// hub had them as well.
+func (c *informers) get(
+	ctx context.Context, options []cache.InformerGetOption, get func(...cache.InformerGetOption) (cache.Informer, error),
+) (cache.Informer, error) {
+	found, err := get(append(slices.Clone(options), cache.BlockUntilSynced(false))...)
 	if err != nil {
 		return nil, err
 	}
-	return informer{found}, nil
-}
-
-func (c informers) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
-	found, err := c.Cache.GetInformerForKind(ctx, kind, options...)
+	shared, isOne := found.(toolscache.SharedIndexInformer)
+	if !isOne {
+		// Several, of one namespace each.
+		return get(options...)
+	}
+	of, err := c.hubOf(shared)
 	if err != nil {
 		return nil, err
 	}
-	return informer{found}, nil
-}
-
-// informer has a backlog for each handler that is added with options, as those of controllers are.
-type informer struct{ cache.Informer }
-
-func (i informer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
-	waiting := &events{handler: handler}
-	added, err := i.Informer.AddEventHandlerWithOptions(waiting, options)
-	if err != nil {
+	if _, err := get(options...); err != nil {
 		return nil, err
 	}
-	return follow(added, waiting), nil
-}
-
-func (i informer) RemoveEventHandler(registered toolscache.ResourceEventHandlerRegistration) error {
-	if followed, known := registered.(*registration); known {
-		registered = followed.ResourceEventHandlerRegistration
+	if shared.HasSynced() {
+		err = of.awaitSynced(ctx)
 	}
-	return i.Informer.RemoveEventHandler(registered)
+	return of, err
 }
 
-// registration is that of a handler with a backlog. It has synced once its handler had the objects that were there at first.
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-	synced chan struct{}
+func (c *informers) hubOf(shared toolscache.SharedIndexInformer) (*hub, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, found := c.hubs[shared]; found {
+		return known, nil
+	}
+	maps.DeleteFunc(c.hubs, func(of cache.Informer, _ *hub) bool { return of.IsStopped() })
+	made, err := newHub(shared)
+	if err == nil {
+		c.hubs[shared] = made
+	}
+	return made, err
 }
-
-func follow(added toolscache.ResourceEventHandlerRegistration, waiting *events) *registration {
-	followed := &registration{ResourceEventHandlerRegistration: added, synced: make(chan struct{})}
-	go func() {
-		<-added.HasSyncedChecker().Done()
-		waiting.add(func() { close(followed.synced) })
-	}()
-	return followed
-}
-
-func (r *registration) HasSynced() bool { return toolscache.IsDone(r) }
-
-func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return r }
-
-func (r *registration) Name() string {
-	return r.ResourceEventHandlerRegistration.HasSyncedChecker().Name()
-}
-
-func (r *registration) Done() <-chan struct{} { return r.synced }

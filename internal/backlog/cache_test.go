@@ -2,6 +2,7 @@ package backlog
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -61,20 +62,27 @@ func volume(name, state string) *corev1.PersistentVolume {
 	return made
 }
 
-// start runs an informer of a source, with a backlog for each handler.
-func start(t *testing.T, source *cachetesting.FakeControllerSource) informer {
+// start runs the informer of a source, behind a hub.
+func start(t *testing.T, source *cachetesting.FakeControllerSource) *hub {
 	t.Helper()
 	inner := toolscache.NewSharedIndexInformer(source, &corev1.PersistentVolume{}, 0, toolscache.Indexers{})
+	made, err := newHub(inner)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var running sync.WaitGroup
 	stop := make(chan struct{})
 	running.Go(func() { inner.Run(stop) })
 	t.Cleanup(func() { close(stop); running.Wait(); source.Shutdown() })
-	return informer{inner}
+	if err := made.awaitSynced(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
-func (i informer) mustAdd(t *testing.T, handler toolscache.ResourceEventHandler) toolscache.ResourceEventHandlerRegistration {
+func (h *hub) mustAdd(t *testing.T, handler toolscache.ResourceEventHandler) toolscache.ResourceEventHandlerRegistration {
 	t.Helper()
-	added, err := i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
+	added, err := h.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,15 +152,60 @@ func TestAHandlerHasSyncedOnceItHadAllObjectsThatWereThere(t *testing.T) {
 	}
 }
 
+func TestAnInformerKnowsOneHandlerHoweverManyThereAre(t *testing.T) {
+	source := cachetesting.NewFakeControllerSource()
+	source.Add(volume("a", "old"))
+	informer := start(t, source)
+	var handlers []*recorder
+	for range 10 {
+		handlers = append(handlers, newRecorder(true))
+		mustSync(t, informer.mustAdd(t, handlers[len(handlers)-1]))
+	}
+	source.Modify(volume("a", "new"))
+	for _, handler := range handlers {
+		eventually(t, "it has the change", func() bool { return slices.Contains(handler.noted(), "a from old to new") })
+	}
+	if got := reflect.ValueOf(informer.SharedIndexInformer).Elem().FieldByName("processor").Elem().FieldByName("listeners").Len(); got != 1 {
+		t.Errorf("it knows %d", got)
+	}
+}
+
+// The hub may be behind the store: what it gets later than that isn't lost.
+func TestAHandlerMissesNothingThatTheHubGetsAfterTheStore(t *testing.T) {
+	source := cachetesting.NewFakeControllerSource()
+	source.Add(volume("a", "newest"))
+	informer := start(t, source)
+	handler := newRecorder(true)
+	mustSync(t, informer.mustAdd(t, handler))
+	informer.OnUpdate(volume("a", "old"), volume("a", "newest"))
+	informer.OnAdd(volume("b", "old"), false)
+	informer.OnDelete(volume("b", "old"))
+	want := []string{"a there at first: true", "a from old to newest", "b there at first: false", "b deleted"}
+	eventually(t, "it has all", func() bool { return slices.Equal(handler.noted(), want) })
+}
+
+func TestAHandlerWithAResyncOfItsOwnIsTheInformers(t *testing.T) {
+	source := cachetesting.NewFakeControllerSource()
+	source.Add(volume("a", "old"))
+	informer := start(t, source)
+	handler := newRecorder(true)
+	added, err := informer.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{ResyncPeriod: new(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has the object", func() bool { return len(handler.noted()) == 1 })
+	if err := informer.RemoveEventHandler(added); err != nil || len(informer.handlers) > 0 {
+		t.Errorf("the hub has %d handlers (%v)", len(informer.handlers), err)
+	}
+}
+
 func TestAHandlerThatComesLaterGetsWhatIsThere(t *testing.T) {
 	source := cachetesting.NewFakeControllerSource()
 	source.Add(volume("a", "old"))
 	informer := start(t, source)
 	mustSync(t, informer.mustAdd(t, newRecorder(true)))
 	source.Add(volume("b", "old"))
-	eventually(t, "the informer has both", func() bool {
-		return len(informer.Informer.(toolscache.SharedIndexInformer).GetStore().List()) == 2
-	})
+	eventually(t, "the informer has both", func() bool { return len(informer.GetStore().List()) == 2 })
 	late := newRecorder(true)
 	mustSync(t, informer.mustAdd(t, late))
 	if got := late.noted(); len(got) != 2 {
@@ -167,8 +220,10 @@ func TestAHandlerThatIsRemovedGetsNoMore(t *testing.T) {
 	added := informer.mustAdd(t, removed)
 	mustSync(t, added)
 	mustSync(t, informer.mustAdd(t, other))
-	if err := informer.RemoveEventHandler(added); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := informer.RemoveEventHandler(added); err != nil {
+			t.Fatal(err)
+		}
 	}
 	source.Add(volume("a", "old"))
 	eventually(t, "the other has it", func() bool { return len(other.noted()) == 1 })

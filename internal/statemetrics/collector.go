@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -21,7 +20,8 @@ const scrapeTimeout = 5 * time.Second
 
 // Collector implements prometheus.Collector. Its methods may be called concurrently.
 type Collector struct {
-	cached client.Reader
+	cached    client.Reader
+	informers Informers
 
 	volumes, ready                 *prometheus.Desc
 	retained, retainedBytes, first *prometheus.Desc
@@ -30,12 +30,12 @@ type Collector struct {
 var _ prometheus.Collector = &Collector{}
 
 // Register registers a Collector that reads objects from a cache.
-func Register(registerer prometheus.Registerer, cached client.Reader) error {
+func Register(registerer prometheus.Registerer, cached client.Reader, informers Informers) error {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return wrap.Error(registerer.Register(&Collector{
-		cached:  cached,
+		cached: cached, informers: informers,
 		volumes: describe("stowage_volumes", "PersistentVolumes of a backend, by phase.", "backend", "phase"),
 		ready:   describe("stowage_backend_ready", "1 if the StorageBackend's condition Ready is True, else 0.", "backend"),
 		retained: describe("stowage_retained_volumes",
@@ -63,13 +63,15 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 }
 
 func (c *Collector) collect(ctx context.Context, metrics chan<- prometheus.Metric) error {
-	volumes, backends := &corev1.PersistentVolumeList{}, &stowagev1alpha1.StorageBackendList{}
-	for _, list := range []client.ObjectList{volumes, backends} {
-		if err := c.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return wrap.Error(err, "listing %T for metrics", list)
-		}
+	backends := &stowagev1alpha1.StorageBackendList{}
+	if err := c.cached.List(ctx, backends, client.UnsafeDisableDeepCopy); err != nil {
+		return wrap.Error(err, "listing the StorageBackends for metrics")
 	}
-	found := c.sum(volumes.Items, backends.Items)
+	volumes, err := volumesIn(ctx, c.informers)
+	if err != nil {
+		return err
+	}
+	found := c.sum(volumes, backends.Items)
 	for of, count := range found.volumes {
 		metrics <- gauge(c.volumes, float64(count), of.backend, string(of.phase))
 	}

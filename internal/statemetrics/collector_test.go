@@ -12,6 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	cachetesting "k8s.io/client-go/tools/cache/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -41,7 +44,31 @@ func backendNamed(name string, ready metav1.ConditionStatus) *stowagev1alpha1.St
 	return of
 }
 
-func served(t *testing.T, calls interceptor.Funcs, objects ...client.Object) *prometheus.Registry {
+// filled is a cache of volumes.
+type filled struct{ cache.Informer }
+
+func (f filled) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return f.Informer, nil
+}
+
+// withVolumes has the volumes among some objects.
+func withVolumes(t *testing.T, objects ...client.Object) filled {
+	t.Helper()
+	source := cachetesting.NewFakeControllerSource()
+	for _, object := range objects {
+		if pv, isVolume := object.(*corev1.PersistentVolume); isVolume {
+			source.Add(pv)
+		}
+	}
+	informer := toolscache.NewSharedIndexInformer(source, &corev1.PersistentVolume{}, 0, toolscache.Indexers{})
+	go informer.Run(t.Context().Done())
+	if !toolscache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+		t.Fatal("it has no volumes")
+	}
+	return filled{informer}
+}
+
+func served(t *testing.T, calls interceptor.Funcs, informers statemetrics.Informers, objects ...client.Object) *prometheus.Registry {
 	t.Helper()
 	scheme, err := program.Scheme()
 	if err != nil {
@@ -49,21 +76,22 @@ func served(t *testing.T, calls interceptor.Funcs, objects ...client.Object) *pr
 	}
 	registry := prometheus.NewPedanticRegistry()
 	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
-	if err := statemetrics.Register(registry, cached); err != nil {
+	if err := statemetrics.Register(registry, cached, informers); err != nil {
 		t.Fatal(err)
 	}
 	return registry
 }
 
 func TestVolumesAndBackendsAreCounted(t *testing.T) {
-	registry := served(t, interceptor.Funcs{},
+	objects := []client.Object{
 		backendNamed("disks", metav1.ConditionTrue), backendNamed("share", metav1.ConditionFalse),
 		volume("a", stowagev1alpha1.LocalDriver, "disks", corev1.VolumeBound),
 		volume("bb", stowagev1alpha1.LocalDriver, "disks", corev1.VolumeReleased),
 		volume("ccc", stowagev1alpha1.LocalDriver, "disks", corev1.VolumeReleased),
 		volume("d", stowagev1alpha1.NFSDriver, "a name that a person wrote", corev1.VolumeReleased),
 		volume("e", "foreign.example.com", "disks", corev1.VolumeBound),
-	)
+	}
+	registry := served(t, interceptor.Funcs{}, withVolumes(t, objects...), objects...)
 	want := `# HELP stowage_backend_ready 1 if the StorageBackend's condition Ready is True, else 0.
 # TYPE stowage_backend_ready gauge
 stowage_backend_ready{backend="disks"} 1
@@ -92,8 +120,16 @@ stowage_volumes{backend="disks",phase="Released"} 2
 
 func TestACacheThatCannotBeReadIsAnErrorOfTheScrape(t *testing.T) {
 	broken := errors.New("the cache is not started")
-	registry := served(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken }})
+	registry := served(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken }}, withVolumes(t))
 	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), broken.Error()) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestVolumesAreNotCountedBeforeTheCacheHasThem(t *testing.T) {
+	source := cachetesting.NewFakeControllerSource()
+	registry := served(t, interceptor.Funcs{}, filled{toolscache.NewSharedIndexInformer(source, &corev1.PersistentVolume{}, 0, toolscache.Indexers{})})
+	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "has not begun") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -35,7 +35,7 @@ type backendSums struct {
 
 // sum counts volumes of the drivers that Stowage serves. A volume may name a backend that doesn't exist: people
 // and restores make volumes, too. It is counted, but the name makes no metric of a backend.
-func (c *Collector) sum(volumes []corev1.PersistentVolume, backends []stowagev1alpha1.StorageBackend) sums {
+func (c *Collector) sum(volumes []any, backends []stowagev1alpha1.StorageBackend) sums {
 	found := sums{csi: map[string]bool{}, volumes: map[volumesOf]int{}, backends: map[string]*backendSums{}}
 	for i := range backends {
 		of := &backendSums{}
@@ -47,8 +47,8 @@ func (c *Collector) sum(volumes []corev1.PersistentVolume, backends []stowagev1a
 			found.csi[csi.Driver] = true
 		}
 	}
-	for i := range volumes {
-		c.add(&found, &volumes[i])
+	for _, object := range volumes {
+		c.add(&found, object.(*corev1.PersistentVolume))
 	}
 	return found
 }

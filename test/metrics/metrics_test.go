@@ -99,7 +99,7 @@ func served(t *testing.T) (manager, agent []family) {
 	must(err)
 	_, err = waiting.New(ofManager, clock.RealClock{})
 	must(err)
-	must(statemetrics.Register(ofManager, nil))
+	must(statemetrics.Register(ofManager, nil, nil))
 	must(program.ServeMetrics(ofManager))
 
 	_, err = nodemetrics.New(ofAgent, mount.Kernel{})
