@@ -21,6 +21,9 @@ const (
 	logLines = 20
 )
 
+// elects has a manager lead by a lease, as in a cluster.
+var elects = []string{"--leader-elect=true", "--leader-election-namespace=default"}
+
 type contender struct {
 	name                 string
 	command, environment []string

@@ -95,7 +95,7 @@ func (b *testbed) measureLocal() error {
 
 func (b *testbed) measureLayout(layout stowagev1alpha1.LocalLayout) (err error) {
 	folder, bareFolder := filepath.Join(b.dir, "disks"), filepath.Join(b.dir, "bare")
-	node, agent, manager := fixture.Node(localNode), b.agent(localNode), b.subject()
+	node, agent, manager := fixture.Node(localNode), b.agent(localNode), b.subject(elects...)
 	bare := b.part(bareName, "bare-local", string(layout), bareFolder)
 	defer func() {
 		err = errors.Join(err, b.removeBackend(), b.remove(node), b.removeAll(&stowagev1alpha1.NodeVolumeList{}),

@@ -30,7 +30,6 @@ func (b *testbed) measureTakeover() (err error) {
 		return nil
 	}
 	defer func() { err = errors.Join(err, b.clear()) }()
-	elects := []string{"--leader-elect=true", "--leader-election-namespace=default"}
 	leader, err := b.startWorking(b.subject(elects...))
 	if err != nil {
 		return err
