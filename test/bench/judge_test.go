@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -136,5 +137,16 @@ func TestEachTargetIsJudged(t *testing.T) {
 	}
 	if len(names) != 79 {
 		t.Errorf("%d targets are judged: %q", len(names), names)
+	}
+}
+
+func TestADeletionIsJudgedByThatOfTheBareClient(t *testing.T) {
+	for speed, met := range map[float64]bool{159: false, 160: true} {
+		r := &report{Results: provisionRounds(200)}
+		r.Results[0].DeletedPerSecond, r.Results[1].DeletedPerSecond = speed, 200
+		r.judge()
+		if got := r.Targets[slices.IndexFunc(r.Targets, func(of target) bool { return strings.Contains(of.Name, "deleted, part") })]; got.Met != met {
+			t.Errorf("at %.0f/s it is %+v", speed, got)
+		}
 	}
 }

@@ -143,7 +143,7 @@ func (r *report) bareSpeed(name string, c *comparison, goal, gate float64) *targ
 // bareDeletion wants a part of the speed at which the bare client's writes remove as many; nothing if these weren't measured.
 func (r *report) bareDeletion(name string, c *comparison) {
 	speed := func(r result) float64 { return r.DeletedPerSecond }
-	if ratio, measured := c.ratio(speed); measured {
+	if ratio, measured := c.ratio(speed); measured && speed(c.bares[0]) > 0 {
 		got := fmt.Sprintf("%.2f (%.0f/s of %.0f/s)", ratio, median(each(c.rounds, speed)), median(each(c.bares, speed)))
 		r.want(name+": deleted, part of the bare writes' speed", fmt.Sprintf(">= %.2f", deleteGoal), got, ratio >= deleteGoal).
 			from(leastCompared, c.done(), "in all rounds")
