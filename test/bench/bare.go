@@ -92,15 +92,20 @@ func runBareClaims(ctx context.Context, kubeconfig string, write, remove claimWr
 		for i := range volumes.Items {
 			byName[volumes.Items[i].Name] = &volumes.Items[i]
 		}
+		send := func() error {
+			return inParallel(ctx, len(claims.Items), func(i int) error {
+				claim := &claims.Items[i]
+				return write(ctx, b, claim, byName[volumeOf(claim.Name)])
+			})
+		}
+		if remove == nil {
+			return send()
+		}
 		deleted, err := b.deletedClaims(ctx, len(claims.Items))
 		if err != nil {
 			return err
 		}
-		err = inParallel(ctx, len(claims.Items), func(i int) error {
-			claim := &claims.Items[i]
-			return write(ctx, b, claim, byName[volumeOf(claim.Name)])
-		})
-		if err != nil || remove == nil {
+		if err := send(); err != nil {
 			return err
 		}
 		return inParallel(ctx, len(claims.Items), func(int) error { return b.removeNext(ctx, deleted, remove) })
