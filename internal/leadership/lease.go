@@ -44,7 +44,7 @@ type Term string
 // New returns the lease with a name in a namespace, which is this pod's own where it is empty. It isn't held.
 func New(config *rest.Config, namespace, name string) (*Lease, error) {
 	events := &lateEvents{}
-	lock, err := leaderelection.NewResourceLock(config, events, leaderelection.Options{
+	lock, err := leaderelection.NewResourceLock(rest.CopyConfig(config), events, leaderelection.Options{
 		LeaderElection: true, LeaderElectionID: name, LeaderElectionNamespace: namespace, RenewDeadline: renewDeadline,
 	})
 	if err != nil {

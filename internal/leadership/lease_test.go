@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -139,5 +140,16 @@ func TestATermLastsUntilTheLeaseIsAcquiredAgain(t *testing.T) {
 	}
 	if _, held := (*leadership.Lease)(nil).Term(); held {
 		t.Error("a lease that isn't there is held")
+	}
+}
+
+// The lock's own requests have a timeout of five seconds. A manager's lists may take longer, and its watches last.
+func TestTheConfigOfTheProgramStaysAsItIs(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1:1"}
+	if _, err := leadership.New(config, "default", "manager"); err != nil {
+		t.Fatal(err)
+	}
+	if config.Timeout != 0 || config.UserAgent != "" {
+		t.Errorf("its timeout is %s, and its user agent %q", config.Timeout, config.UserAgent)
 	}
 }
