@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers"
 	"github.com/stowage-dev/stowage/internal/backlog"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/internal/program"
 )
@@ -36,6 +37,8 @@ func newManager(options options) (ctrl.Manager, *leadership.Lease, error) {
 			return nil, nil, err
 		}
 	}
+	pace := event.NewPace()
+	pace.Apply(connection)
 	mgr, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme:                              scheme,
 		Client:                              controllers.ClientOptions(),
@@ -55,6 +58,9 @@ func newManager(options options) (ctrl.Manager, *leadership.Lease, error) {
 		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
 	lease.RecordWith(mgr)
+	if err := mgr.Add(pace); err != nil {
+		return nil, nil, fmt.Errorf("adding the pace of events: %w", err)
+	}
 	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
 		if err := add("ping", healthz.Ping); err != nil {
 			return nil, nil, fmt.Errorf("adding a probe: %w", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
@@ -27,6 +29,8 @@ func newManager(options *options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	ofThisNode := cache.ByObject{Field: fields.OneTermEqualSelector("spec.nodeName", options.nodeName)}
+	pace := event.NewPace()
+	pace.Apply(connection)
 	mgr, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
@@ -46,5 +50,5 @@ func newManager(options *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the connection to the API server: %w", err)
 	}
-	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
+	return mgr, errors.Join(mgr.Add(pace), mgr.AddHealthzCheck("ping", healthz.Ping))
 }

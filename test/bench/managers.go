@@ -20,6 +20,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/leadership"
 	"github.com/stowage-dev/stowage/internal/program"
 )
@@ -72,6 +73,8 @@ func newManager(kubeconfig, address string) (ctrl.Manager, *leadership.Lease, er
 	if err != nil {
 		return nil, nil, err
 	}
+	pace := event.NewPace()
+	pace.Apply(config)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: address},
 		LeaderElection: true, LeaderElectionResourceLockInterface: lease,
@@ -80,7 +83,7 @@ func newManager(kubeconfig, address string) (ctrl.Manager, *leadership.Lease, er
 		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
 	lease.RecordWith(mgr)
-	return mgr, lease, nil
+	return mgr, lease, mgr.Add(pace)
 }
 
 func manage(ctx context.Context, mgr ctrl.Manager, lease *leadership.Lease, storage fake.Kind) error {

@@ -1,0 +1,112 @@
+package event
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// eventsAtOnce are sent without waiting, and eventsPerSecond more each second.
+	eventsAtOnce, eventsPerSecond = 20, 10
+	// longestWait is how long an event waits at most.
+	longestWait = 10 * time.Second
+	// maxWaiting is how many events wait at most. Those beyond are sent at once.
+	maxWaiting = 1000
+	// maxSent are sent at the same time at most. The API server takes about 100 requests on a connection at once.
+	maxSent = 10
+	// endTimeout is how long a program that stops waits for the answers to its last events.
+	endTimeout = 5 * time.Second
+)
+
+// Pace has a program's events wait while there are many, ten seconds at most: a burst of events takes as much from the API server
+// as the writes that they tell of. No event is lost, and each keeps its time. It may be used concurrently.
+type Pace struct {
+	limit *rate.Limiter
+	// waiting has an element for each event that waits, or waited and is being sent.
+	waiting chan struct{}
+	// sent has an element for each event that is being sent after a wait.
+	sent  chan struct{}
+	ended chan struct{}
+}
+
+// NewPace returns the pace of one program. Its manager has to run it, too.
+func NewPace() *Pace {
+	return &Pace{
+		limit: rate.NewLimiter(eventsPerSecond, eventsAtOnce), waiting: make(chan struct{}, maxWaiting),
+		sent: make(chan struct{}, maxSent), ended: make(chan struct{}),
+	}
+}
+
+// Apply has the clients that are made from a config keep the pace.
+func (p *Pace) Apply(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &paced{RoundTripper: next, pace: p} })
+}
+
+// Start sends the events that wait once the context ends, and returns when they were answered, or after five seconds.
+func (p *Pace) Start(ctx context.Context) error {
+	<-ctx.Done()
+	close(p.ended)
+	answered := time.After(endTimeout)
+	for range maxWaiting {
+		select {
+		case p.waiting <- struct{}{}: // until all elements are those of this loop, an event has one
+		case <-answered:
+			return nil
+		}
+	}
+	return nil
+}
+
+// NeedLeaderElection returns false: a program that doesn't lead has events, too.
+func (*Pace) NeedLeaderElection() bool { return false }
+
+type paced struct {
+	http.RoundTripper
+	pace *Pace
+}
+
+// RoundTrip sends a request, and an event after its wait.
+func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !isEvent(request) {
+		return p.RoundTripper.RoundTrip(request)
+	}
+	select {
+	case p.pace.waiting <- struct{}{}:
+		defer func() { <-p.pace.waiting }()
+		p.pace.wait(request.Context())
+		p.pace.sent <- struct{}{}
+		defer func() { <-p.pace.sent }()
+	default:
+	}
+	return p.RoundTripper.RoundTrip(request)
+}
+
+// wait returns at the pace, or when the event can't wait any longer.
+func (p *Pace) wait(ctx context.Context) {
+	turn := p.limit.Reserve()
+	delay := turn.Delay()
+	if delay > longestWait {
+		turn.Cancel() // the events after this one wait no longer for it
+		delay = longestWait
+	}
+	if delay == 0 {
+		return
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.ended:
+	case <-ctx.Done():
+	}
+}
+
+// isEvent reports whether a request creates or changes an event. The path may begin with that of a proxy.
+func isEvent(request *http.Request) bool {
+	return request.Method != http.MethodGet && strings.Contains(request.URL.Path, "/apis/events.k8s.io/")
+}
