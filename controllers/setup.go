@@ -115,6 +115,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := errors.Join(index.Add(ctx, mgr.GetFieldIndexer()), attachintent.AddIndex(ctx, mgr.GetFieldIndexer())); err != nil {
 		return err
 	}
+	if err := deps.Reads.Claims.Follow(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	if options.Namespace != "" {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity); err != nil {
 			return fmt.Errorf("indexing capacities by disk: %w", err)

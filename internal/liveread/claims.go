@@ -2,11 +2,14 @@ package liveread
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -27,6 +30,11 @@ type Claims struct {
 	gone *cache.LRUExpireCache
 }
 
+// informers are those of a cache.
+type informers interface {
+	GetInformer(ctx context.Context, object client.Object, options ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error)
+}
+
 // goneClaim is a reference. Users can write one, with the UID of a claim of another name.
 type goneClaim struct {
 	types.NamespacedName
@@ -35,6 +43,24 @@ type goneClaim struct {
 
 func newClaims(live client.Reader) *Claims {
 	return &Claims{live: live, gone: cache.NewLRUExpireCache(maxGone)}
+}
+
+// Follow remembers the claims whose deletion a cache's watch shows, so that these aren't read at all. A claim that a list doesn't
+// have any more is read: a list may be older than the claim.
+func (c *Claims) Follow(ctx context.Context, cached informers) error {
+	claims, err := cached.GetInformer(ctx, &corev1.PersistentVolumeClaim{})
+	if err != nil {
+		return fmt.Errorf("following claims: %w", err)
+	}
+	_, err = claims.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: c.deleted})
+	return wrap.Error(err, "following claims")
+}
+
+// deleted gets a claim from the watch, and a DeletedFinalStateUnknown from a list.
+func (c *Claims) deleted(object any) {
+	if claim, isSeen := object.(*corev1.PersistentVolumeClaim); isSeen {
+		c.gone.Add(goneClaim{client.ObjectKeyFromObject(claim), claim.UID}, nil, goneFor)
+	}
 }
 
 // Of returns the claim that a reference with a UID means, or nil if it is gone. Whatever else has its name is another claim.

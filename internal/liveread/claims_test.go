@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
+	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -101,5 +103,48 @@ func TestAReadThatFailsSaysNothing(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	server.fails = nil
+	mustBeGone(t, claims, reference("data", "a"), false)
+}
+
+// watched is a cache whose one handler of claims the test calls.
+type watched struct {
+	ctrlcache.Informer
+	handler toolscache.ResourceEventHandler
+}
+
+func (w *watched) GetInformer(context.Context, client.Object, ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
+	return w, nil
+}
+
+func (w *watched) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	w.handler = handler
+	return nil, nil
+}
+
+func follow(t *testing.T, claims *Claims) toolscache.ResourceEventHandler {
+	t.Helper()
+	of := &watched{}
+	if err := claims.Follow(t.Context(), of); err != nil {
+		t.Fatal(err)
+	}
+	return of.handler
+}
+
+func TestAClaimWhoseDeletionIsWatchedIsNotRead(t *testing.T) {
+	server := serve(Claim(ClaimNamed("data"), ClaimUID("new")))
+	claims := newClaims(server)
+	follow(t, claims).OnDelete(Claim(ClaimNamed("data"), ClaimUID("old")))
+	mustBeGone(t, claims, reference("data", "old"), true)
+	if server.reads != 0 {
+		t.Errorf("it was read %d times", server.reads)
+	}
+	mustBeGone(t, claims, reference("data", "new"), false)
+}
+
+// The list may come from an API server that is behind the claim's creation.
+func TestAClaimThatAListLacksIsRead(t *testing.T) {
+	claim := Claim(ClaimNamed("data"), ClaimUID("a"))
+	claims := newClaims(serve(claim))
+	follow(t, claims).OnDelete(toolscache.DeletedFinalStateUnknown{Key: "default/data", Obj: claim})
 	mustBeGone(t, claims, reference("data", "a"), false)
 }
