@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -31,7 +32,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	It("goes after one live read of its claim, and one of itself once it is being deleted", func() {
+	It("goes after one live read of its claim, and none of itself", func() {
 		w, claim, pv := madeVolumeOf()
 		reads := &claimReads{Reader: w.reads}
 		w.views.volumes.live.Reader = reads
@@ -40,7 +41,53 @@ var _ = Describe("A volume that Stowage made", func() {
 		w.settle()
 
 		Expect(w.gone(pv)).To(BeTrue())
-		Expect(reads.kinds).To(ConsistOf("*v1.PersistentVolumeClaim", "*v1.PersistentVolume"))
+		Expect(reads.kinds).To(ConsistOf("*v1.PersistentVolumeClaim"))
+	})
+
+	for what, test := range map[string]struct{ before, after func(*world, *corev1.PersistentVolume) }{
+		"takes long": {after: func(w *world, _ *corev1.PersistentVolume) { w.clock.SetTime(w.clock.Now().Add(2 * time.Second)) }},
+		"is late in the cache": {after: func(w *world, released *corev1.PersistentVolume) {
+			w.views.volumes.Client = stale{w.views.volumes.Client, []client.Object{released}}
+		}},
+		"leaves another's finalizer": {before: func(w *world, pv *corev1.PersistentVolume) {
+			update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = append(pv.Finalizers, "example.com/keeps") })
+		}},
+	} {
+		It("is read live before its storage goes, where its deletion "+what, func() {
+			w, pv := releasedIn(time.Hour)
+			w.clock.SetTime(time.Now().Add(2 * time.Hour))
+			if test.before != nil {
+				test.before(w, pv)
+			}
+			w.views.volumes.Client = &deleting{Client: w, then: func() {
+				if test.after != nil {
+					test.after(w, pv)
+				}
+			}}
+
+			_, err := w.volumes.Reconcile(GinkgoT().Context(), wake.Request(pv))
+			Expect(err).NotTo(HaveOccurred())
+
+			now := pv.DeepCopy()
+			w.get(now)
+			Expect(now.DeletionTimestamp).NotTo(BeNil())
+			Expect(w.storage.Len()).To(Equal(1))
+			w.views.volumes.Client = w
+			update(w, now, retain)
+			w.settle()
+			Expect(w.storage.Len()).To(Equal(1))
+		})
+	}
+
+	It("keeps its data when the policy is set to Retain right after its deletion", func() {
+		w, pv := releasedIn(time.Hour)
+		w.clock.SetTime(time.Now().Add(2 * time.Hour))
+		w.views.volumes.Client = &deleting{Client: w, then: func() { update(w, pv.DeepCopy(), retain) }}
+
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(Equal(1))
 	})
 
 	It("stays when its policy was set to Retain, and the cache doesn't show that yet", func() {
@@ -449,4 +496,30 @@ func setPhase(w *world, pv *corev1.PersistentVolume, phase corev1.PersistentVolu
 	w.get(pv)
 	pv.Status.Phase = phase
 	Expect(w.direct.Status().Update(GinkgoT().Context(), pv)).To(Succeed())
+}
+
+// releasedIn is a cluster with a volume whose claim is gone, inside its undelete window.
+func releasedIn(window time.Duration) (*world, *corev1.PersistentVolume) {
+	GinkgoHelper()
+	w, claim, pv := madeVolumeOf(retainingFor(window))
+	w.delete(claim)
+	w.settle()
+	expectPhase(w, pv, corev1.VolumeReleased)
+	return w, pv
+}
+
+// deleting is a client after whose first deletion something happens.
+type deleting struct {
+	client.Client
+	then func()
+}
+
+func (d *deleting) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	err := d.Client.Delete(ctx, object, options...)
+	if d.then != nil {
+		then := d.then
+		d.then = nil
+		then()
+	}
+	return err
 }

@@ -7,6 +7,8 @@ package reclaim
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,13 +28,17 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// soon is how long the deletion of a volume may take for its pass to go on. A user may set Retain in that time.
+const soon = time.Second
+
 // Reclaim removes the storage of a released volume of policy Delete, in an order that survives
 // a crash anywhere and two leaders at once:
 //
 //	decide
 //	DELETE the PersistentVolume, with the uid and resourceVersion that was decided on: the
 //	  point of no return. Our finalizer keeps the object, and nothing binds it again
-//	decide again, from a live read: a user may have set Retain since
+//	decide again, from what the cache shows since that very write, or from a live read later than that: a user may have set
+//	  Retain since
 //	remove the storage
 //	remove the finalizer
 func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
@@ -50,18 +56,22 @@ func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (b
 	if current == nil || err != nil {
 		return true, ctrl.Result{}, err
 	}
-	held, err := uses.Claimed(ctx, r.live, r.shared.Claims, current)
+	result, err := r.decide(ctx, current)
+	return true, result, err
+}
+
+// decide removes or retains the storage of a volume, if no claim holds it.
+func (r *Reclaimer) decide(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+	held, err := uses.Claimed(ctx, r.live, r.shared.Claims, pv)
 	switch {
 	case err != nil || held:
-		return true, ctrl.Result{}, err
-	case !current.DeletionTimestamp.IsZero() && !provisioned.MayDelete(current):
-		result, err := r.retain(ctx, current)
-		return true, result, err
-	case !reclaimable(current):
-		return true, ctrl.Result{}, nil
+		return ctrl.Result{}, err
+	case !pv.DeletionTimestamp.IsZero() && !provisioned.MayDelete(pv):
+		return r.retain(ctx, pv)
+	case !reclaimable(pv):
+		return ctrl.Result{}, nil
 	}
-	result, err := r.removeStorage(ctx, current)
-	return true, result, err
+	return r.removeStorage(ctx, pv)
 }
 
 // current returns a volume as it is decided on, or nil if it is gone. One that is being deleted is read live. Of another the
@@ -91,8 +101,11 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 		return r.waitOrFail(pv, err)
 	}
 	if pv.DeletionTimestamp.IsZero() {
-		err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
-		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
+		deleted, err := r.delete(ctx, pv)
+		if deleted == nil || err != nil {
+			return ctrl.Result{}, err
+		}
+		return r.decide(ctx, deleted)
 	}
 	if err := r.unusedLive(ctx, pv); err != nil {
 		return r.waitOrFail(pv, err)
@@ -109,6 +122,30 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 	}
 	r.recordEnd(pv, object, remains)
 	return ctrl.Result{}, nil
+}
+
+// delete deletes a volume, if it is the version that was decided on still. It returns the volume as the cache shows it since that
+// write: a live read would hardly show more, right after it. It returns nil if the next pass has to read it live, because the cache
+// is late, or has other finalizers to remove before.
+func (r *Reclaimer) delete(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	began := r.clock.Now()
+	err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
+	if err != nil {
+		return nil, wrap.Error(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
+	}
+	deleted := &corev1.PersistentVolume{}
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(pv), deleted)
+	if err != nil || deleted.UID != pv.UID || deleted.DeletionTimestamp.IsZero() || r.clock.Since(began) > soon || !goesWith(deleted) {
+		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	return deleted, nil
+}
+
+// goesWith reports whether the last write removes all finalizers that a volume has.
+func goesWith(pv *corev1.PersistentVolume) bool {
+	return !slices.ContainsFunc(pv.Finalizers, func(finalizer string) bool {
+		return finalizer != reclaimFinalizerOf(pv) && finalizer != uses.VolumeProtection
+	})
 }
 
 // recordEnd records what became of a volume's storage. A backend without a record of it removed
