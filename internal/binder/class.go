@@ -1,6 +1,10 @@
 package binder
 
-import "github.com/google/btree"
+import (
+	"slices"
+
+	"github.com/google/btree"
+)
 
 // classIndex is the index of one class: the free volumes in order, by kind, and those that no
 // other claim gets.
@@ -8,8 +12,8 @@ type classIndex struct {
 	free map[kind]*btree.BTreeG[*indexedVolume]
 	// reserved are the reserved volumes that have no claimRef yet.
 	reserved map[string]*indexedVolume
-	// claimed are those with a claimRef.
-	claimed  map[string]*indexedVolume
+	// claimed are those with a claimRef, each at its place.
+	claimed  []*indexedVolume
 	unusable map[Cause]int
 }
 
@@ -17,41 +21,51 @@ func newClassIndex() *classIndex {
 	return &classIndex{
 		free:     map[kind]*btree.BTreeG[*indexedVolume]{},
 		reserved: map[string]*indexedVolume{},
-		claimed:  map[string]*indexedVolume{},
 		unusable: map[Cause]int{},
 	}
 }
 
 func (s *classIndex) put(v *indexedVolume) {
+	kind := v.kind.Value()
 	switch cause := v.unusable(); {
 	case cause != Fits:
 		s.unusable[cause]++
 	case v.pv.Spec.ClaimRef != nil:
-		s.claimed[v.name] = v
+		v.place = int32(len(s.claimed))
+		s.claimed = append(s.claimed, v)
 	case v.reserved:
-		s.reserved[v.name] = v
+		s.reserved[v.name()] = v
 	default:
-		if s.free[v.kind] == nil {
-			s.free[v.kind] = btree.NewG(treeDegree, (*indexedVolume).before)
+		if s.free[kind] == nil {
+			s.free[kind] = btree.NewG(treeDegree, (*indexedVolume).before)
 		}
-		s.free[v.kind].ReplaceOrInsert(v)
+		s.free[kind].ReplaceOrInsert(v)
 	}
 }
 
 func (s *classIndex) remove(v *indexedVolume) {
+	kind := v.kind.Value()
 	switch cause := v.unusable(); {
 	case cause != Fits:
 		s.unusable[cause]--
 	case v.pv.Spec.ClaimRef != nil:
-		delete(s.claimed, v.name)
+		last := len(s.claimed) - 1
+		s.claimed[v.place] = s.claimed[last]
+		s.claimed[v.place].place = v.place
+		s.claimed = slices.Delete(s.claimed, last, last+1)
 	case v.reserved:
-		delete(s.reserved, v.name)
+		delete(s.reserved, v.name())
 	default:
-		s.free[v.kind].Delete(v)
-		if s.free[v.kind].Len() == 0 {
-			delete(s.free, v.kind)
+		s.free[kind].Delete(v)
+		if s.free[kind].Len() == 0 {
+			delete(s.free, kind)
 		}
 	}
+}
+
+// isClaimed reports whether a volume has a claimRef, and may be had by its claim.
+func (s *classIndex) isClaimed(v *indexedVolume) bool {
+	return int(v.place) < len(s.claimed) && s.claimed[v.place] == v
 }
 
 func (s *classIndex) empty() bool {

@@ -46,7 +46,7 @@ func (t *tally) reservedTexts(request ClaimRequest) []string {
 	var sentences []string
 	for v, cause := range t.reserved {
 		if cause != Fits {
-			sentences = append(sentences, fmt.Sprintf("volume %s is reserved for this claim, but %s", v.name, describe(cause, request, v.size)))
+			sentences = append(sentences, fmt.Sprintf("volume %s is reserved for this claim, but %s", v.name(), describe(cause, request, v.size)))
 		}
 	}
 	slices.Sort(sentences)
@@ -69,7 +69,7 @@ func (t *tally) groups(request ClaimRequest) []string {
 		case count == 0:
 		case cause == TooSmall:
 			groups = append(groups, fmt.Sprintf("%d too small (largest %s: %s, need %s)",
-				count, t.largest.size, t.largest.name, Bytes(RequestOf(request.Claim))))
+				count, t.largest.size, t.largest.name(), Bytes(RequestOf(request.Claim))))
 		case cause == Reserved:
 			groups = append(groups, fmt.Sprintf("%d reserved for %s", count, t.ownersText()))
 		default:

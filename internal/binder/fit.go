@@ -80,10 +80,10 @@ func (s *candidate) fit(v *indexedVolume) Cause {
 	if v.pv.Spec.ClaimRef != nil && !reserved {
 		return Reserved
 	}
-	if cause := v.kind.mismatch(s.kind); cause != Fits {
+	if cause := v.kind.Value().mismatch(s.kind); cause != Fits {
 		return cause
 	}
-	if !reserved && v.class != s.class {
+	if !reserved && v.class() != s.class {
 		return OtherClass
 	}
 	return s.fitInKind(v, reserved)

@@ -1,7 +1,6 @@
 package binder
 
 import (
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +17,8 @@ type Index struct {
 	volumes map[string]*indexedVolume
 	// classes hold the same volumes in order.
 	classes map[string]*classIndex
-	// preBoundVolumes are the volumes by the claim that their claimRef names.
-	preBoundVolumes map[types.NamespacedName][]*indexedVolume
+	// preBoundVolumes are the volumes by the claim that their claimRef names: the first of them, which has the next.
+	preBoundVolumes map[types.NamespacedName]*indexedVolume
 	// reservations are the volumes that a worker is binding: the API server may have the write
 	// already, and the informer not yet. A reservation ends with Release, or when the
 	// informer shows another version of the volume. Then either the write was seen, or it will
@@ -42,7 +41,7 @@ func NewIndex(wake func(claim types.NamespacedName)) *Index {
 	return &Index{
 		volumes:         map[string]*indexedVolume{},
 		classes:         map[string]*classIndex{},
-		preBoundVolumes: map[types.NamespacedName][]*indexedVolume{},
+		preBoundVolumes: map[types.NamespacedName]*indexedVolume{},
 		reservations:    map[string]reservation{},
 		reservedBy:      map[types.UID]string{},
 		preBoundClaims:  map[string][]*corev1.PersistentVolumeClaim{},
@@ -52,14 +51,16 @@ func NewIndex(wake func(claim types.NamespacedName)) *Index {
 }
 
 func (x *Index) add(v *indexedVolume) {
-	x.volumes[v.name] = v
-	if x.classes[v.class] == nil {
-		x.classes[v.class] = newClassIndex()
+	x.volumes[v.name()] = v
+	class := v.class()
+	if x.classes[class] == nil {
+		x.classes[class] = newClassIndex()
 	}
-	x.classes[v.class].put(v)
+	x.classes[class].put(v)
 	if ref := v.pv.Spec.ClaimRef; ref != nil {
 		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-		x.preBoundVolumes[key] = append(x.preBoundVolumes[key], v)
+		v.next = x.preBoundVolumes[key]
+		x.preBoundVolumes[key] = v
 	}
 }
 
@@ -69,16 +70,29 @@ func (x *Index) remove(name string) {
 		return
 	}
 	delete(x.volumes, name)
-	x.classes[v.class].remove(v)
-	if x.classes[v.class].empty() {
-		delete(x.classes, v.class)
+	class := v.class()
+	x.classes[class].remove(v)
+	if x.classes[class].empty() {
+		delete(x.classes, class)
 	}
 	if ref := v.pv.Spec.ClaimRef; ref != nil {
-		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-		x.preBoundVolumes[key] = slices.DeleteFunc(x.preBoundVolumes[key], func(other *indexedVolume) bool { return other == v })
-		if len(x.preBoundVolumes[key]) == 0 {
-			delete(x.preBoundVolumes, key)
+		x.unlink(v, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	}
+}
+
+// unlink forgets that a volume's claimRef names a claim.
+func (x *Index) unlink(v *indexedVolume, claim types.NamespacedName) {
+	first := x.preBoundVolumes[claim]
+	switch {
+	case first != v:
+		for first.next != v {
+			first = first.next
 		}
+		first.next = v.next
+	case v.next != nil:
+		x.preBoundVolumes[claim] = v.next
+	default:
+		delete(x.preBoundVolumes, claim)
 	}
 }
 
@@ -94,9 +108,10 @@ func (x *Index) reindex(name string) {
 	if v == nil || v.reserved == x.isReserved(name) {
 		return
 	}
-	x.classes[v.class].remove(v)
+	class := x.classes[v.class()]
+	class.remove(v)
 	v.reserved = !v.reserved
-	x.classes[v.class].put(v)
+	class.put(v)
 }
 
 // unlock releases the lock, and then wakes the claims that got a volume: the callback runs

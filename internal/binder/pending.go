@@ -76,9 +76,9 @@ func (r *pendingClaims) remove(claim types.NamespacedName) (volume string) {
 
 // setTentative reserves a volume for a pending claim, tentatively.
 func (r *pendingClaims) setTentative(w *pendingClaim, v *indexedVolume) {
-	w.tentative = v.name
+	w.tentative = v.name()
 	r.claims[w.claim] = w
-	r.tentative[v.name] = w
+	r.tentative[v.name()] = w
 }
 
 // clearTentative ends the tentative reservation of a volume and returns its claim, which is
@@ -108,8 +108,8 @@ func (r *pendingClaims) dequeue(w *pendingClaim) {
 // bestClaim returns the best pending claim for a volume.
 func (r *pendingClaims) bestClaim(v *indexedVolume) *pendingClaim {
 	var best *pendingClaim
-	for kind, queue := range r.queues[v.class] {
-		if v.kind.mismatch(kind) != Fits {
+	for kind, queue := range r.queues[v.class()] {
+		if v.kind.Value().mismatch(kind) != Fits {
 			continue
 		}
 		queue.DescendLessOrEqual(claimsUpTo(v.size), func(w *pendingClaim) bool {

@@ -80,13 +80,13 @@ func (x *Index) reserve(v *indexedVolume, s *candidate) {
 	if s.tiedTo(v.pv) {
 		return
 	}
-	if before, takes := x.reservedBy[s.uid]; takes && before != v.name {
+	if before, takes := x.reservedBy[s.uid]; takes && before != v.name() {
 		x.release(before)
 	}
-	x.reservedBy[s.uid] = v.name
-	x.reservations[v.name] = reservation{candidate: *s, version: v.pv.ResourceVersion}
-	x.reindex(v.name)
-	if w := x.clearTentative(v.name); w != nil {
+	x.reservedBy[s.uid] = v.name()
+	x.reservations[v.name()] = reservation{candidate: *s, version: v.pv.ResourceVersion}
+	x.reindex(v.name())
+	if w := x.clearTentative(v.name()); w != nil {
 		x.reassign(w)
 	}
 }

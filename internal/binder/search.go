@@ -29,7 +29,7 @@ func (x *Index) findFree(s *candidate) *indexedVolume {
 // already comes first, on any node and in any phase, then the smallest that fits.
 func (x *Index) findPreBound(s *candidate) *indexedVolume {
 	var tied, reserved *indexedVolume
-	for _, v := range x.preBoundVolumes[s.claim] {
+	for v := x.preBoundVolumes[s.claim]; v != nil; v = v.next {
 		switch {
 		case s.tiedTo(v.pv) && v.pv.Annotations[volume.AnnBoundByController] != "" && s.suitsTied(v):
 			tied = first(tied, v)
@@ -47,12 +47,12 @@ func (x *Index) findPreBound(s *candidate) *indexedVolume {
 // volume, no worker binds it, it is not reserved for another claim, and no other claim names
 // it.
 func (x *Index) free(v *indexedVolume, s *candidate) bool {
-	w := x.pending.tentative[v.name]
+	w := x.pending.tentative[v.name()]
 	return v.pv.Spec.ClaimRef == nil && x.available(v, s.uid) && (w == nil || w.claim == s.claim) && x.preBoundBy(v, s.uid) == nil
 }
 
 func (x *Index) available(v *indexedVolume, claim types.UID) bool {
-	by, reserved := x.reservations[v.name]
+	by, reserved := x.reservations[v.name()]
 	return !reserved || by.uid == claim
 }
 
@@ -66,7 +66,7 @@ func first(a, b *indexedVolume) *indexedVolume {
 
 // suitsTied reports whether the claim can use a volume that a controller tied to it.
 func (s *candidate) suitsTied(v *indexedVolume) bool {
-	return v.pv.DeletionTimestamp.IsZero() && v.kind.mismatch(s.kind) == Fits && v.size.compare(s.size) >= 0
+	return v.pv.DeletionTimestamp.IsZero() && v.kind.Value().mismatch(s.kind) == Fits && v.size.compare(s.size) >= 0
 }
 
 // preBoundAt returns the position of the claim among those that name a volume, or -1.
@@ -76,7 +76,7 @@ func (x *Index) preBoundAt(volume string, claim types.UID) int {
 
 // preBoundBy returns another claim that names the volume and has it, or could have it.
 func (x *Index) preBoundBy(v *indexedVolume, claim types.UID) *corev1.PersistentVolumeClaim {
-	for _, other := range x.preBoundClaims[v.name] {
+	for _, other := range x.preBoundClaims[v.name()] {
 		if other.UID != claim && (Completed(other) || suitsByName(Fit(v.pv, ClaimRequest{Claim: other}))) {
 			return other
 		}
@@ -87,7 +87,7 @@ func (x *Index) preBoundBy(v *indexedVolume, claim types.UID) *corev1.Persistent
 // boundToOther reports whether another claim is bound to the volume. The volume may have lost
 // its claimRef by mistake.
 func (x *Index) boundToOther(v *indexedVolume, claim types.UID) bool {
-	return slices.ContainsFunc(x.preBoundClaims[v.name], func(other *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(x.preBoundClaims[v.name()], func(other *corev1.PersistentVolumeClaim) bool {
 		return other.UID != claim && Completed(other)
 	})
 }

@@ -22,9 +22,9 @@ func (x *Index) tally(s *candidate) *tally {
 		return t
 	}
 	maps.Copy(t.counts, class.unusable)
-	t.addClaimed(class.claimed, s)
+	t.addClaimed(class, s)
 	for _, v := range class.reserved {
-		cause := v.kind.mismatch(s.kind)
+		cause := v.kind.Value().mismatch(s.kind)
 		if cause == Fits {
 			cause = s.fitInKind(v, false)
 		}
@@ -46,8 +46,8 @@ func (x *Index) tally(s *candidate) *tally {
 	return t
 }
 
-func (t *tally) addReserved(named []*indexedVolume, s *candidate) {
-	for _, v := range named {
+func (t *tally) addReserved(first *indexedVolume, s *candidate) {
+	for v := first; v != nil; v = v.next {
 		if s.reservedFor(v.pv) && v.unusable() == Fits {
 			t.reserved[v] = s.fit(v)
 		}
@@ -56,15 +56,15 @@ func (t *tally) addReserved(named []*indexedVolume, s *candidate) {
 
 // addClaimed counts volumes with a claimRef. It reads the owners of only a few: enough to decide
 // whether the explanation can name them.
-func (t *tally) addClaimed(claimed map[string]*indexedVolume, s *candidate) {
-	reserved := len(claimed)
+func (t *tally) addClaimed(class *classIndex, s *candidate) {
+	reserved := len(class.claimed)
 	for v := range t.reserved {
-		if claimed[v.name] == v {
+		if class.isClaimed(v) {
 			reserved--
 		}
 	}
 	t.counts[Reserved] += reserved
-	for _, v := range claimed {
+	for _, v := range class.claimed {
 		if len(t.owners) > maxNamed {
 			break
 		}
@@ -118,10 +118,10 @@ func (t *tally) addOwner(claim string) {
 // owner returns the other claim that a volume without a claimRef is about to be bound to, or
 // "".
 func (x *Index) owner(v *indexedVolume, s *candidate) string {
-	if by, reserved := x.reservations[v.name]; reserved && by.uid != s.uid {
+	if by, reserved := x.reservations[v.name()]; reserved && by.uid != s.uid {
 		return by.claim.String()
 	}
-	if w := x.pending.tentative[v.name]; w != nil && w.claim != s.claim {
+	if w := x.pending.tentative[v.name()]; w != nil && w.claim != s.claim {
 		return w.claim.String()
 	}
 	if by := x.preBoundBy(v, s.uid); by != nil {

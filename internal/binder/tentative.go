@@ -4,7 +4,7 @@ import "k8s.io/apimachinery/pkg/types"
 
 // assign reserves a free volume tentatively for the best pending claim, and wakes the claim.
 func (x *Index) assign(v *indexedVolume) {
-	if x.pending.tentative[v.name] != nil || v.unusable() != Fits || v.pv.Spec.ClaimRef != nil {
+	if x.pending.tentative[v.name()] != nil || v.unusable() != Fits || v.pv.Spec.ClaimRef != nil {
 		return
 	}
 	best := x.pending.bestClaim(v)
@@ -17,11 +17,11 @@ func (x *Index) assign(v *indexedVolume) {
 
 // recheck checks a changed volume again, and the claim that it is tentatively reserved for.
 func (x *Index) recheck(v *indexedVolume) {
-	w := x.pending.tentative[v.name]
+	w := x.pending.tentative[v.name()]
 	if w != nil && w.fit(v) == Fits && x.free(v, &w.candidate) {
 		return
 	}
-	x.clearTentative(v.name)
+	x.clearTentative(v.name())
 	x.assign(v)
 	if w != nil {
 		x.reassign(w)
@@ -48,7 +48,7 @@ func (x *Index) keepForRetry(v *indexedVolume, s candidate) {
 
 func (x *Index) setTentative(w *pendingClaim, v *indexedVolume) {
 	x.pending.setTentative(w, v)
-	x.reindex(v.name)
+	x.reindex(v.name())
 	x.woken = append(x.woken, w.claim)
 }
 

@@ -14,7 +14,7 @@ func (x *Index) Put(pv *corev1.PersistentVolume) {
 	defer x.unlock()
 	x.remove(pv.Name)
 	v := indexVolume(pv)
-	v.reserved = x.isReserved(v.name)
+	v.reserved = x.isReserved(pv.Name)
 	x.add(v)
 	if by, reserved := x.reservations[pv.Name]; reserved && by.version != pv.ResourceVersion {
 		x.endReservation(pv.Name)
