@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/stowage-dev/stowage/internal/wrap"
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -22,6 +23,12 @@ const (
 	collectionTimeout = time.Minute
 	collectionPoll    = 100 * time.Millisecond
 
+	// idleReads is how many reads in a row have to show that nothing waits, and that no worker works.
+	idleReads   = 3
+	idleTimeout = 3 * time.Minute
+
+	depthMetric       = "workqueue_depth"
+	workersMetric     = "controller_runtime_active_workers"
 	liveHeapMetric    = "go_gc_heap_live_bytes"
 	collectionsMetric = "go_gc_cycles_total_gc_cycles_total"
 )
@@ -76,7 +83,24 @@ func (b *testbed) liveHeap(pairs int) (live int64, err error) {
 	if _, err := b.awaitQuiet(); err != nil {
 		return 0, err
 	}
+	if err := awaitIdle(b.ctx, address); err != nil {
+		return 0, err
+	}
 	return awaitCollections(b.ctx, address)
+}
+
+// awaitIdle waits until a manager reconciled all objects. One that only reads writes nothing, and has what it works with in memory.
+func awaitIdle(ctx context.Context, address string) error {
+	idle := 0
+	err := wait.PollUntilContextTimeout(ctx, collectionPoll, idleTimeout, true, func(ctx context.Context) (bool, error) {
+		values, err := readMetrics(ctx, address, depthMetric, workersMetric)
+		idle++
+		if values[depthMetric]+values[workersMetric] > 0 {
+			idle = 0
+		}
+		return idle == idleReads, err
+	})
+	return wrap.Error(err, "waiting until the manager has nothing to do")
 }
 
 func boundVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {

@@ -147,7 +147,7 @@ func (b *testbed) awaitQuiet() (requests, error) {
 	return now, nil
 }
 
-// readMetrics reads metrics without labels, of the program that serves them at an address.
+// readMetrics reads metrics of the program that serves them at an address: of each the sum, whatever its labels.
 func readMetrics(ctx context.Context, address string, names ...string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
 	if err != nil {
@@ -167,7 +167,9 @@ func readMetrics(ctx context.Context, address string, names ...string) (map[stri
 		if len(families[name].GetMetric()) == 0 {
 			return nil, fmt.Errorf("reading the manager's metrics: it has no %s", name)
 		}
-		values[name] = families[name].GetMetric()[0].GetUntyped().GetValue()
+		for _, metric := range families[name].GetMetric() {
+			values[name] += metric.GetUntyped().GetValue()
+		}
 	}
 	return values, nil
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -45,5 +48,19 @@ func TestRequestsSinceAnEarlierCount(t *testing.T) {
 	got := requests{"PATCH a": 5, "PATCH b": 1, "POST c": 2}.since(before)
 	if want := (requests{"PATCH a": 2, "POST c": 2}); !maps.Equal(got, want) {
 		t.Errorf("since %v: %v, want %v", before, got, want)
+	}
+}
+
+func TestAMetricIsTheSumOverItsLabels(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(answer, "workqueue_depth{name=\"a\",priority=\"0\"} 2\nworkqueue_depth{name=\"b\",priority=\"-100\"} 3\nother 1\n")
+	}))
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	if got, err := readMetrics(t.Context(), address, "workqueue_depth", "other"); err != nil || got["workqueue_depth"] != 5 || got["other"] != 1 {
+		t.Errorf("read %v (%v)", got, err)
+	}
+	if _, err := readMetrics(t.Context(), address, "missing"); err == nil {
+		t.Error("a metric that isn't served is read")
 	}
 }
