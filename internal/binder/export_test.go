@@ -1,6 +1,12 @@
 package binder
 
-import "maps"
+import (
+	"maps"
+	"unsafe"
+)
+
+// VolumeBytes is what a volume takes in the index.
+const VolumeBytes = unsafe.Sizeof(indexedVolume{})
 
 // Counts returns what Explain reports: the number of volumes of the claim's class by the cause
 // why it cannot have them, without those that are reserved for it.

@@ -2,6 +2,7 @@ package binder_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -167,6 +168,42 @@ func TestARemovedVolumeIsNotReserved(t *testing.T) {
 	index.Remove("r")
 	if got := index.Reserve(binder.ClaimRequest{Claim: Claim()}); got != nil {
 		t.Errorf("volume %s is reserved", got.Name)
+	}
+}
+
+// Volumes of one claim are linked, and those with a claimRef have places: a removal moves others.
+func TestVolumesOfOneClaimAreForgottenOneByOne(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	for _, order := range [][]string{{"a", "b", "c"}, {"a", "c", "b"}, {"b", "a", "c"}, {"b", "c", "a"}, {"c", "a", "b"}, {"c", "b", "a"}} {
+		index := newIndex()
+		for _, name := range names {
+			index.Put(Volume(name, ReservedTo("data")))
+		}
+		for i, removed := range order {
+			index.Remove(removed)
+			want := ""
+			if left := slices.Sorted(slices.Values(order[i+1:])); len(left) > 0 {
+				want = left[0]
+			}
+			pv := index.Reserve(binder.ClaimRequest{Claim: Claim()})
+			if got := nameOf(pv); got != want {
+				t.Errorf("removed %v: %q is reserved, wanted %q", order[:i+1], got, want)
+			}
+			if pv != nil {
+				index.Release(pv.Name, Claim().UID)
+			}
+			other := binder.ClaimRequest{Claim: Claim(ClaimNamed("other"), ClaimUID("other"))}
+			if got := index.Counts(other)[binder.Reserved]; got != len(order)-i-1 {
+				t.Errorf("removed %v: %d volumes are reserved", order[:i+1], got)
+			}
+		}
+	}
+}
+
+// A cluster has a hundred thousand volumes.
+func TestAVolumeTakesFewBytes(t *testing.T) {
+	if binder.VolumeBytes > 48 {
+		t.Errorf("it takes %d bytes, wanted 48: Go rounds more up to 64", binder.VolumeBytes)
 	}
 }
 
