@@ -184,7 +184,7 @@ func TestThePageOfEventsIsCurrent(t *testing.T) {
 	text.WriteString("# Events\n\n" + generated + `
 Every event that the manager and the node agents record, by reason. ` + "`kubectl get events -A --field-selector reason=REASON`" + `
 finds those of one reason. An event is recorded once for a problem, not at each retry, and the message has
-the numbers and the names. Events with reason ` + "`LeaderElection`" + `, on the Lease of the managers, are of the library
+the numbers and the names. Of many events in a short time, most appear up to ten seconds later. Events with reason ` + "`LeaderElection`" + `, on the Lease of the managers, are of the library
 that elects the leader.
 
 | reason | on | type | cause | cure |
