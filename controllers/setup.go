@@ -115,7 +115,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := errors.Join(index.Add(ctx, mgr.GetFieldIndexer()), attachintent.AddIndex(ctx, mgr.GetFieldIndexer())); err != nil {
 		return err
 	}
-	if err := deps.Reads.Claims.Follow(ctx, mgr.GetCache()); err != nil {
+	if err := deps.Reads.Follow(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	if options.Namespace != "" {

@@ -7,9 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
+	expiring "k8s.io/apimachinery/pkg/util/cache"
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -27,12 +26,7 @@ const (
 // another claim of its name has another UID. Claims may be called concurrently.
 type Claims struct {
 	live client.Reader
-	gone *cache.LRUExpireCache
-}
-
-// informers are those of a cache.
-type informers interface {
-	GetInformer(ctx context.Context, object client.Object, options ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error)
+	gone *expiring.LRUExpireCache
 }
 
 // goneClaim is a reference. Users can write one, with the UID of a claim of another name.
@@ -42,12 +36,12 @@ type goneClaim struct {
 }
 
 func newClaims(live client.Reader) *Claims {
-	return &Claims{live: live, gone: cache.NewLRUExpireCache(maxGone)}
+	return &Claims{live: live, gone: expiring.NewLRUExpireCache(maxGone)}
 }
 
-// Follow remembers the claims whose deletion a cache's watch shows, so that these aren't read at all. A claim that a list doesn't
+// follow remembers the claims whose deletion a cache's watch shows, so that these aren't read at all. A claim that a list doesn't
 // have any more is read: a list may be older than the claim.
-func (c *Claims) Follow(ctx context.Context, cached informers) error {
+func (c *Claims) follow(ctx context.Context, cached cache) error {
 	claims, err := cached.GetInformer(ctx, &corev1.PersistentVolumeClaim{})
 	if err != nil {
 		return fmt.Errorf("following claims: %w", err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
+	expiring "k8s.io/apimachinery/pkg/util/cache"
 	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -78,7 +78,7 @@ func TestAClaimThatIsGoneIsReadAgainAfterAMinute(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	server := serve()
 	claims := newClaims(server)
-	claims.gone = cache.NewLRUExpireCacheWithClock(maxGone, clock)
+	claims.gone = expiring.NewLRUExpireCacheWithClock(maxGone, clock)
 	mustBeGone(t, claims, reference("data", "a"), true)
 	restored := Claim(ClaimNamed("data"), ClaimUID("a"))
 	if err := server.Create(t.Context(), restored); err != nil {
@@ -108,6 +108,7 @@ func TestAReadThatFailsSaysNothing(t *testing.T) {
 
 // watched is a cache whose one handler of claims the test calls.
 type watched struct {
+	client.Reader
 	ctrlcache.Informer
 	handler toolscache.ResourceEventHandler
 }
@@ -124,7 +125,7 @@ func (w *watched) AddEventHandler(handler toolscache.ResourceEventHandler) (tool
 func follow(t *testing.T, claims *Claims) toolscache.ResourceEventHandler {
 	t.Helper()
 	of := &watched{}
-	if err := claims.Follow(t.Context(), of); err != nil {
+	if err := claims.follow(t.Context(), of); err != nil {
 		t.Fatal(err)
 	}
 	return of.handler

@@ -5,14 +5,13 @@ package liveread
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/sharedread"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -26,22 +25,14 @@ type Reads struct {
 	Backends *sharedread.Reads[string, *stowagev1alpha1.StorageBackend]
 	// Pods lists the pods of a namespace.
 	Pods *sharedread.Reads[string, []corev1.Pod]
-	// Handles lists all volumes, by storage handle.
-	Handles *sharedread.Reads[struct{}, ByHandle]
+	// Handles reads which volumes refer to the same storage.
+	Handles *Handles
 	// Attachments lists all attachments.
 	Attachments *sharedread.Reads[struct{}, Attachments]
 	// Users lists all nodes, by the volumes that they use.
 	Users *sharedread.Reads[struct{}, Users]
 	// Nodes reads one node by name.
 	Nodes *sharedread.Reads[string, *corev1.Node]
-}
-
-// ByHandle groups the volumes that refer to the same storage, by its handle.
-type ByHandle map[string][]volumeIdentity
-
-type volumeIdentity struct {
-	Name string
-	UID  types.UID
 }
 
 // New returns shared reads over a live reader.
@@ -58,13 +49,7 @@ func New(live client.Reader) Reads {
 			err := live.List(ctx, pods, client.InNamespace(namespace))
 			return pods.Items, wrap.Error(err, "listing the pods of namespace %s", namespace)
 		}),
-		Handles: sharedread.New(func(ctx context.Context, _ struct{}) (ByHandle, error) {
-			volumes := &corev1.PersistentVolumeList{}
-			if err := live.List(ctx, volumes); err != nil {
-				return nil, fmt.Errorf("listing the volumes: %w", err)
-			}
-			return GroupByHandle(volumes.Items), nil
-		}).Paced(),
+		Handles: newHandles(live),
 		Attachments: sharedread.New(func(ctx context.Context, _ struct{}) (Attachments, error) {
 			return listAttachments(ctx, live)
 		}).Paced(),
@@ -79,25 +64,13 @@ func New(live client.Reader) Reads {
 	}
 }
 
-// GroupByHandle groups volumes by the storage that they refer to.
-func GroupByHandle(volumes []corev1.PersistentVolume) ByHandle {
-	found := make(ByHandle, len(volumes))
-	for i := range volumes {
-		for _, handle := range index.HandleOf(&volumes[i]) {
-			found[handle] = append(found[handle], volumeIdentity{Name: volumes[i].Name, UID: volumes[i].UID})
-		}
-	}
-	return found
+// cache is a manager's.
+type cache interface {
+	client.Reader
+	GetInformer(ctx context.Context, object client.Object, options ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error)
 }
 
-// Beside returns the name of another volume that refers to the same storage, or "".
-func (s ByHandle) Beside(pv *corev1.PersistentVolume) string {
-	for _, handle := range index.HandleOf(pv) {
-		for _, other := range s[handle] {
-			if other.UID != pv.UID {
-				return other.Name
-			}
-		}
-	}
-	return ""
+// Follow saves reads of what a cache's watches show. It must be called before the first read.
+func (r Reads) Follow(ctx context.Context, cached cache) error {
+	return errors.Join(r.Claims.follow(ctx, cached), r.Handles.follow(ctx, cached))
 }

@@ -98,10 +98,10 @@ func (r *Reclaimer) alone(ctx context.Context, pv *corev1.PersistentVolume) erro
 	return standsAlone(pv, liveread.GroupByHandle(volumes))
 }
 
-// aloneLive does the same from a live read: the cache may not show a new PersistentVolume,
+// aloneLive does the same as of now: the cache may not show a new PersistentVolume yet,
 // which would lose its data.
 func (r *Reclaimer) aloneLive(ctx context.Context, pv *corev1.PersistentVolume) error {
-	all, err := r.shared.Handles.Get(ctx, struct{}{})
+	all, err := r.shared.Handles.Get(ctx, index.HandleOf(pv)[0])
 	if err != nil {
 		return err
 	}
