@@ -8,7 +8,6 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -62,12 +61,6 @@ func New(live client.Reader) Reads {
 			return node, err
 		}),
 	}
-}
-
-// cache is a manager's.
-type cache interface {
-	client.Reader
-	GetInformer(ctx context.Context, object client.Object, options ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error)
 }
 
 // Follow saves reads of what a cache's watches show. It must be called before the first read.
