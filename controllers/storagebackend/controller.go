@@ -128,7 +128,8 @@ func (r *Reconciler) accept(object *stowagev1alpha1.StorageBackend) backend.Back
 
 func (r *Reconciler) countVolumes(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
 	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: object.Name}); err != nil {
+	err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: object.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return fmt.Errorf("listing the volumes of StorageBackend %s: %w", object.Name, err)
 	}
 	count := int32(0)
@@ -167,7 +168,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&stowagev1alpha1.StorageBackend{}, wake.OnlyNewBackends()).
 		Owns(&storagev1.StorageClass{}).
 		Watches(&corev1.PersistentVolume{}, countedLater()).
-		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfNodeVolume)).
+		Watches(&stowagev1alpha1.NodeVolume{}, leftLater()).
 		Watches(&stowagev1alpha1.NodeDisk{}, probedSoon()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(localBackends(r.client)), wake.OnlyNodeLabels()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probes}).

@@ -39,8 +39,12 @@ func countedLater() handler.EventHandler {
 	}
 }
 
-func backendOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{wake.RequestNamed(object.(*stowagev1alpha1.NodeVolume).Spec.Backend)}
+// leftLater wakes the backend of a volume on a node that is gone, after the same delay. A deleted backend waits for that, and
+// nothing else depends on volumes on nodes: the disks say how full they are.
+func leftLater() handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue wake.Queue) {
+		queue.AddAfter(wake.RequestNamed(e.Object.(*stowagev1alpha1.NodeVolume).Spec.Backend), countDelay)
+	}}
 }
 
 // localBackends wakes the backends with storage on nodes.
