@@ -44,7 +44,9 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(reads.kinds).To(ConsistOf("*v1.PersistentVolumeClaim"))
 	})
 
-	for what, test := range map[string]struct{ before, after func(*world, *corev1.PersistentVolume) }{
+	for what, test := range map[string]struct {
+		before, after func(*world, *corev1.PersistentVolume)
+	}{
 		"takes long": {after: func(w *world, _ *corev1.PersistentVolume) { w.clock.SetTime(w.clock.Now().Add(2 * time.Second)) }},
 		"is late in the cache": {after: func(w *world, released *corev1.PersistentVolume) {
 			w.views.volumes.Client = stale{w.views.volumes.Client, []client.Object{released}}

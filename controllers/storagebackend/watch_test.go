@@ -20,7 +20,9 @@ type woken struct {
 
 func (w woken) Add(request reconcile.Request) { w.after[request.Name] = 0 }
 
-func (w woken) AddAfter(request reconcile.Request, delay time.Duration) { w.after[request.Name] = delay }
+func (w woken) AddAfter(request reconcile.Request, delay time.Duration) {
+	w.after[request.Name] = delay
+}
 
 // A volume on a node changes several times while it is made, and each look at a backend reads all of its volumes.
 func TestOfVolumesOnNodesOnlyThoseThatAreGoneWakeTheirBackend(t *testing.T) {
