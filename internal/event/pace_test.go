@@ -40,7 +40,7 @@ func (s *sent) RoundTrip(*http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.times = append(s.times, time.Since(s.began))
 	s.mu.Unlock()
-	time.Sleep(s.takes)
+	<-time.After(s.takes)
 	return httptest.NewRecorder().Result(), nil
 }
 
@@ -81,11 +81,11 @@ func TestABurstOfEventsWaitsTenSecondsAtMostAndLosesNone(t *testing.T) {
 		for range 500 {
 			go send(http.MethodPost, eventPath)
 		}
-		time.Sleep(5*time.Second + time.Millisecond)
+		<-time.After(5*time.Second + time.Millisecond)
 		if got := len(server.soFar()); got != 70 {
 			t.Errorf("after 5 s, %d events are sent, wanted 20 at once and 10 a second", got)
 		}
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		if got := len(server.soFar()); got != 500 {
 			t.Errorf("after 10 s, %d of 500 events are sent", got)
 		}
@@ -99,7 +99,7 @@ func TestEventsAfterABurstAreSentAtOnceAgain(t *testing.T) {
 		for range 500 {
 			go send(http.MethodPost, eventPath)
 		}
-		time.Sleep(12 * time.Second)
+		<-time.After(12 * time.Second)
 		before := time.Since(server.began)
 		send(http.MethodPost, eventPath)
 		if got := server.soFar()[500]; got != before {
@@ -121,7 +121,7 @@ func TestOnlyEventsWait(t *testing.T) {
 		if got := len(server.soFar()); got != 22 {
 			t.Errorf("%d requests are sent at once, wanted 20 events and two others", got)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 	})
 }
 
@@ -137,7 +137,7 @@ func TestMoreThanAThousandEventsDoNotWait(t *testing.T) {
 		if got := len(server.soFar()); got < 500 {
 			t.Errorf("%d of 1500 events are sent at once, and the others wait", got)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 	})
 }
 
@@ -174,6 +174,6 @@ func TestAProgramThatStopsDoesNotWaitForeverForAnswers(t *testing.T) {
 		if took := time.Since(server.began); took != 5*time.Second {
 			t.Errorf("the program ended after %s, wanted 5s", took)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	})
 }

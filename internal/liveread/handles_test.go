@@ -38,7 +38,7 @@ func (l *listing) List(_ context.Context, list client.ObjectList, options ...cli
 	}
 	l.whole++
 	volumes.Items = l.volumes
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	return l.err
 }
 
