@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -26,6 +27,7 @@ const (
 // Pace has a program's events wait while there are many, ten seconds at most: a burst of events takes as much from the API server
 // as the writes that they tell of. No event is lost, and each keeps its time. It may be used concurrently.
 type Pace struct {
+	turns sync.Mutex
 	limit *rate.Limiter
 	// waiting has an element for each event that waits, or waited and is being sent.
 	waiting chan struct{}
@@ -88,12 +90,7 @@ func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // wait returns at the pace, or when the event can't wait any longer.
 func (p *Pace) wait(ctx context.Context) {
-	turn := p.limit.Reserve()
-	delay := turn.Delay()
-	if delay > longestWait {
-		turn.Cancel() // the events after this one wait no longer for it
-		delay = longestWait
-	}
+	delay := p.delay()
 	if delay == 0 {
 		return
 	}
@@ -104,6 +101,19 @@ func (p *Pace) wait(ctx context.Context) {
 	case <-p.ended:
 	case <-ctx.Done():
 	}
+}
+
+// delay takes the next turn, and returns when that is, or ten seconds if it is later. The turn is then given back, before any other
+// is taken: the limiter gives back no earlier ones, and the events after a burst would wait for it.
+func (p *Pace) delay() time.Duration {
+	p.turns.Lock()
+	defer p.turns.Unlock()
+	turn := p.limit.Reserve()
+	if turn.Delay() <= longestWait {
+		return turn.Delay()
+	}
+	turn.Cancel()
+	return longestWait
 }
 
 // isEvent reports whether a request creates or changes an event. The path may begin with that of a proxy.
