@@ -19,13 +19,14 @@ const (
 	// maxWaiting is how many events wait at most. Those beyond are sent at once.
 	maxWaiting = 1000
 	// maxSent are sent at the same time at most. The API server takes about 100 requests on a connection at once.
-	maxSent = 10
-	// endTimeout is how long a program that stops waits for the answers to its last events.
-	endTimeout = 5 * time.Second
+	maxSent = 30
+	// endTimeout is how long a program that stops waits for the answers to its last events. Its lease is held that long.
+	endTimeout = 2 * time.Second
 )
 
-// Pace has a program's events wait while there are many, ten seconds at most: a burst of events takes as much from the API server
-// as the writes that they tell of. No event is lost, and each keeps its time. It may be used concurrently.
+// Pace has a program's new events wait while there are many, ten seconds at most: a burst of events takes as much from the API server
+// as the writes that they tell of. Each keeps its time. A repetition, which changes an event, doesn't wait: client-go's broadcaster
+// sends it under a lock. Pace may be used concurrently.
 type Pace struct {
 	turns sync.Mutex
 	limit *rate.Limiter
@@ -49,7 +50,7 @@ func (p *Pace) Apply(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &paced{RoundTripper: next, pace: p} })
 }
 
-// Start sends the events that wait once the context ends, and returns when they were answered, or after five seconds.
+// Start sends the events that wait once the context ends, and returns when they were answered, or after two seconds.
 func (p *Pace) Start(ctx context.Context) error {
 	<-ctx.Done()
 	close(p.ended)
@@ -71,6 +72,9 @@ type paced struct {
 	http.RoundTripper
 	pace *Pace
 }
+
+// WrappedRoundTripper has client-go find the transport.
+func (p *paced) WrappedRoundTripper() http.RoundTripper { return p.RoundTripper }
 
 // RoundTrip sends a request, and an event after its wait.
 func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -116,7 +120,7 @@ func (p *Pace) delay() time.Duration {
 	return longestWait
 }
 
-// isEvent reports whether a request creates or changes an event. The path may begin with that of a proxy.
+// isEvent reports whether a request creates an event. The path may begin with that of a proxy.
 func isEvent(request *http.Request) bool {
-	return request.Method != http.MethodGet && strings.Contains(request.URL.Path, "/apis/events.k8s.io/")
+	return request.Method == http.MethodPost && strings.Contains(request.URL.Path, "/apis/events.k8s.io/")
 }
