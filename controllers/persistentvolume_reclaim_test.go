@@ -47,7 +47,17 @@ var _ = Describe("A volume that Stowage made", func() {
 	for what, test := range map[string]struct {
 		before, after func(*world, *corev1.PersistentVolume)
 	}{
-		"takes long": {after: func(w *world, _ *corev1.PersistentVolume) { w.clock.SetTime(w.clock.Now().Add(2 * time.Second)) }},
+		"is followed by Retain, which the cache doesn't show": {after: func(w *world, pv *corev1.PersistentVolume) {
+			deleted := pv.DeepCopy()
+			w.get(deleted)
+			w.views.volumes.Client = stale{w.views.volumes.Client, []client.Object{deleted}}
+			update(w, deleted.DeepCopy(), retain)
+		}},
+		"is followed by a person who takes the finalizer off": {after: func(w *world, pv *corev1.PersistentVolume) {
+			update(w, pv.DeepCopy(), func(pv *corev1.PersistentVolume) {
+				controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+			})
+		}},
 		"is late in the cache": {after: func(w *world, released *corev1.PersistentVolume) {
 			w.views.volumes.Client = stale{w.views.volumes.Client, []client.Object{released}}
 		}},
@@ -55,7 +65,7 @@ var _ = Describe("A volume that Stowage made", func() {
 			update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = append(pv.Finalizers, "example.com/keeps") })
 		}},
 	} {
-		It("is read live before its storage goes, where its deletion "+what, func() {
+		It("keeps its storage in that pass, where its deletion "+what, func() {
 			w, pv := releasedIn(time.Hour)
 			w.clock.SetTime(time.Now().Add(2 * time.Hour))
 			if test.before != nil {

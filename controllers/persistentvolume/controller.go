@@ -2,8 +2,8 @@
 // protects them while they are bound, and reclaims them. Storage is deleted, kept or recycled
 // as the reclaim policy says, within the undelete window of the backend.
 //
-// It deletes storage only after live reads: of the volume, of its claim, of other volumes with
-// the same handle, of attachments and of nodes. It never binds. The only thing that it writes
+// It deletes storage only by what is now, not by an old cache: the volume, its claim, other volumes with
+// the same handle, attachments and nodes. It never binds. The only thing that it writes
 // to a claim is the condition that its volume is being deleted.
 package persistentvolume
 

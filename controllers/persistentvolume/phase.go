@@ -69,7 +69,7 @@ func (r *Reconciler) ensureBound(ctx context.Context, pv *corev1.PersistentVolum
 
 // claimOf finds the claim of a reference. It returns nil if the claim was deleted, even if it
 // was recreated under the same name. The cache may not show a new claim yet, so a live read
-// confirms that it is gone.
+// confirms that it is gone, or its deletion was watched.
 func (r *Reconciler) claimOf(ctx context.Context, ref *corev1.ObjectReference) (*corev1.PersistentVolumeClaim, error) {
 	key, claim := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &corev1.PersistentVolumeClaim{}
 	err := r.client.Get(ctx, key, claim, client.UnsafeDisableDeepCopy)

@@ -39,8 +39,8 @@ func countedLater() handler.EventHandler {
 	}
 }
 
-// leftLater wakes the backend of a volume on a node that is gone, after the same delay. A deleted backend waits for that, and
-// nothing else depends on volumes on nodes: the disks say how full they are.
+// leftLater wakes the backend of a NodeVolume that is gone, after the same delay. A deleted backend waits for that. Nothing else
+// that can't wait a minute depends on NodeVolumes: the disks say how full they are.
 func leftLater() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue wake.Queue) {
 		queue.AddAfter(wake.RequestNamed(e.Object.(*stowagev1alpha1.NodeVolume).Spec.Backend), countDelay)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Put adds or replaces a volume. A free volume is tentatively reserved for the largest pending
-// claim that it fits.
+// Put adds or replaces a volume, which must not be changed from then on: the index finds it by what it has. A free volume is
+// tentatively reserved for the largest pending claim that it fits.
 func (x *Index) Put(pv *corev1.PersistentVolume) {
 	x.mu.Lock()
 	defer x.unlock()

@@ -46,7 +46,7 @@ func (c *Claims) follow(ctx context.Context, cached cache) error {
 	if err != nil {
 		return fmt.Errorf("following claims: %w", err)
 	}
-	_, err = claims.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: c.deleted})
+	_, err = claims.AddEventHandlerWithOptions(toolscache.ResourceEventHandlerFuncs{DeleteFunc: c.deleted}, toolscache.HandlerOptions{})
 	return wrap.Error(err, "following claims")
 }
 

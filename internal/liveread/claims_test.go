@@ -117,7 +117,7 @@ func (w *watched) GetInformer(context.Context, client.Object, ...ctrlcache.Infor
 	return w, nil
 }
 
-func (w *watched) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (w *watched) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	w.handler = handler
 	return nil, nil
 }

@@ -3,6 +3,7 @@ package liveread
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,8 +30,8 @@ const (
 //
 // The cache answers, once it shows all that was written before the call. A live list of one volume has the resourceVersion of now, and
 // the cache's store has the one up to which it has seen everything. Both are of the same resource, and so they can be compared. If the
-// cache is late by as long as a list of all volumes takes, or doesn't say what it has seen, that list answers. Handles may be used
-// concurrently.
+// cache is late by as long as a list of all volumes takes, or doesn't say what it has seen, that list answers. A store says so only if
+// it applies a new list at once, and its other changes in order (client-go's feature AtomicFIFO). Handles may be used concurrently.
 type Handles struct {
 	live client.Reader
 	// cached is nil until Follow, and store then says what it has seen.
@@ -46,8 +47,9 @@ type Handles struct {
 type ByHandle map[string][]volumeIdentity
 
 type volumeIdentity struct {
-	Name string
-	UID  types.UID
+	Name    string
+	UID     types.UID
+	version string
 }
 
 func newHandles(live client.Reader) *Handles {
@@ -83,9 +85,12 @@ func (h *Handles) Get(ctx context.Context, handle string) (ByHandle, error) {
 
 // isShown reports whether the cache shows what the API server has now.
 func (h *Handles) isShown(ctx context.Context, _ struct{}) (bool, error) {
-	now := &corev1.PersistentVolumeList{}
+	seen, now := h.store.LastStoreSyncResourceVersion(), &corev1.PersistentVolumeList{}
 	if err := h.live.List(ctx, now, client.Limit(1)); err != nil {
 		return false, fmt.Errorf("reading the version of the volumes: %w", err)
+	}
+	if ahead, err := resourceversion.CompareResourceVersion(seen, now.ResourceVersion); err != nil || ahead > 0 {
+		return false, nil // the store doesn't say what it has seen, or etcd was restored from a backup
 	}
 	timeout := min(time.Duration(h.listTakes.Load()), longestWait)
 	err := wait.PollUntilContextTimeout(ctx, shownPoll, timeout, true, func(context.Context) (bool, error) {
@@ -109,10 +114,17 @@ func GroupByHandle(volumes []corev1.PersistentVolume) ByHandle {
 	found := make(ByHandle, len(volumes))
 	for i := range volumes {
 		for _, handle := range index.HandleOf(&volumes[i]) {
-			found[handle] = append(found[handle], volumeIdentity{Name: volumes[i].Name, UID: volumes[i].UID})
+			found[handle] = append(found[handle], volumeIdentity{Name: volumes[i].Name, UID: volumes[i].UID, version: volumes[i].ResourceVersion})
 		}
 	}
 	return found
+}
+
+// Has reports whether a volume is there, as it is at hand.
+func (s ByHandle) Has(pv *corev1.PersistentVolume) bool {
+	return slices.ContainsFunc(index.HandleOf(pv), func(handle string) bool {
+		return slices.ContainsFunc(s[handle], func(one volumeIdentity) bool { return one.UID == pv.UID && one.version == pv.ResourceVersion })
+	})
 }
 
 // Beside returns the name of another volume that refers to the same storage, or "".

@@ -53,13 +53,13 @@ type cachedVolumes struct {
 type seenVersion struct {
 	toolscache.Store
 	version string
-	// current is when it sees all that there is. Zero: never.
+	// current is when it sees all that there is, and one thing more. Zero: never.
 	current time.Time
 }
 
 func (s *seenVersion) LastStoreSyncResourceVersion() string {
 	if !s.current.IsZero() && time.Now().After(s.current) {
-		return versionNow
+		return "1001"
 	}
 	return s.version
 }
@@ -78,7 +78,7 @@ func (c *cachedVolumes) GetStore() toolscache.Store { return &c.seen }
 // twins are two volumes that refer to the same storage. A cache that is behind has the first one.
 func twins() []corev1.PersistentVolume {
 	same := func(pv *corev1.PersistentVolume) {
-		pv.UID = types.UID("uid of " + pv.Name)
+		pv.UID, pv.ResourceVersion = types.UID("uid of "+pv.Name), "7"
 		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "example.com", VolumeHandle: "disk"}
 	}
 	return []corev1.PersistentVolume{*Volume("one", same), *Volume("other", same)}
@@ -106,21 +106,19 @@ func mustFindTwin(t *testing.T, handles *Handles) {
 }
 
 func TestACacheThatShowsAllOfNowIsAskedForTheVolumesOfAHandle(t *testing.T) {
-	for _, seen := range []string{versionNow, "1001", "20000"} {
-		synctest.Test(t, func(t *testing.T) {
-			server := &listing{volumes: twins()}
-			cached := &cachedVolumes{volumes: twins(), seen: seenVersion{version: seen}}
-			handles := followed(t, server, cached)
-			mustFindTwin(t, handles)
-			if server.whole != 0 || server.short != 1 {
-				t.Errorf("a cache that has seen %s: %d lists of all volumes, and %d of one", seen, server.whole, server.short)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		server := &listing{volumes: twins()}
+		handles := followed(t, server, &cachedVolumes{volumes: twins(), seen: seenVersion{version: versionNow}})
+		mustFindTwin(t, handles)
+		if server.whole != 0 || server.short != 1 {
+			t.Errorf("%d lists of all volumes, and %d of one", server.whole, server.short)
+		}
+	})
 }
 
-func TestACacheThatIsBehindIsNotAskedForTheVolumesOfAHandle(t *testing.T) {
-	for _, seen := range []string{"999", "99", "", "0", "v1"} {
+// A store that is ahead of the API server is one from before etcd was restored from a backup.
+func TestACacheThatIsBehindOrAheadIsNotAskedForTheVolumesOfAHandle(t *testing.T) {
+	for _, seen := range []string{"999", "99", "", "0", "v1", "1001", "20000"} {
 		synctest.Test(t, func(t *testing.T) {
 			server := &listing{volumes: twins()}
 			handles := followed(t, server, &cachedVolumes{volumes: twins()[:1], seen: seenVersion{version: seen}})
@@ -129,6 +127,18 @@ func TestACacheThatIsBehindIsNotAskedForTheVolumesOfAHandle(t *testing.T) {
 				t.Errorf("a cache that has seen %q: %d lists of all volumes", seen, server.whole)
 			}
 		})
+	}
+}
+
+func TestAVolumeThatChangedIsNotThereAsItIsAtHand(t *testing.T) {
+	volumes := twins()
+	found := GroupByHandle(volumes)
+	changed, again := volumes[0].DeepCopy(), volumes[0].DeepCopy()
+	changed.ResourceVersion, again.UID = "8", "uid of a new one"
+	for pv, want := range map[*corev1.PersistentVolume]bool{&volumes[0]: true, changed: false, again: false} {
+		if got := found.Has(pv); got != want {
+			t.Errorf("volume of version %s and uid %s is there: %v", pv.ResourceVersion, pv.UID, got)
+		}
 	}
 }
 

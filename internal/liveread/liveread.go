@@ -1,4 +1,4 @@
-// Package liveread reads from the API server what a cache may not show yet. Concurrent
+// Package liveread reads from the API server what a cache may not show yet, where nothing proves that it does. Concurrent
 // reconciles share one read. Destructive steps depend on it: an answer is never older than the
 // call.
 package liveread

@@ -14,8 +14,8 @@ import (
 )
 
 // Object makes an object small, in place, before a cache has it. A second call changes nothing. All writes of the
-// program have to be patches: what is dropped stays as it is in the API server. Object never fails, and may be called
-// concurrently for different objects.
+// program have to be patches: what is dropped stays as it is in the API server. Object never fails, and must not: a
+// cache would miss the object. It may be called concurrently for different objects.
 func Object(object any) (any, error) {
 	switch known := object.(type) {
 	case *corev1.Pod:

@@ -12,12 +12,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 )
 
-// Claims returns the claim of a reference with a UID, from a live read, or nil if it is gone.
+// Claims returns the claim of a reference with a UID, from a live read, or nil if it is known to be gone.
 type Claims interface {
 	Of(ctx context.Context, ref *corev1.ObjectReference) (*corev1.PersistentVolumeClaim, error)
 }
 
-// Claimed reports, from live reads, whether a claim is bound to the volume or is about to be.
+// Claimed reports, as of now, whether a claim is bound to the volume or is about to be.
 func Claimed(ctx context.Context, live client.Reader, claims Claims, pv *corev1.PersistentVolume) (bool, error) {
 	if !WasClaimed(pv) {
 		return UsedByClaim(ctx, live, pv)

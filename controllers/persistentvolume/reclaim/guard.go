@@ -2,9 +2,11 @@ package reclaim
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -80,7 +82,7 @@ func (r *Reclaimer) unused(ctx context.Context, pv *corev1.PersistentVolume) err
 	return r.detached(ctx, pv)
 }
 
-// unusedLive does the same from live reads.
+// unusedLive does the same as of now.
 func (r *Reclaimer) unusedLive(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if err := r.aloneLive(ctx, pv); err != nil {
 		return err
@@ -98,12 +100,15 @@ func (r *Reclaimer) alone(ctx context.Context, pv *corev1.PersistentVolume) erro
 	return standsAlone(pv, liveread.GroupByHandle(volumes))
 }
 
-// aloneLive does the same as of now: the cache may not show a new PersistentVolume yet,
-// which would lose its data.
+// aloneLive does the same as of now: the cache may not show a new PersistentVolume yet, which would lose its data. The volume itself
+// must be as it was decided on: a user may have set Retain, or taken the finalizer off, since. Else the error is a conflict.
 func (r *Reclaimer) aloneLive(ctx context.Context, pv *corev1.PersistentVolume) error {
 	all, err := r.shared.Handles.Get(ctx, index.HandleOf(pv)[0])
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case !all.Has(pv):
+		return apierrors.NewConflict(corev1.Resource("persistentvolumes"), pv.Name, errors.New("the volume changed since its removal was decided"))
 	}
 	return standsAlone(pv, all)
 }

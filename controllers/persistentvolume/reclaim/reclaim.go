@@ -1,6 +1,6 @@
 // Package reclaim applies the reclaim policy to the storage of a volume, once no claim holds
 // it. It deletes the storage after the backend's undelete window, or keeps it. It deletes only
-// after live reads confirm that no claim, no other PersistentVolume, no attachment and no node
+// after reads as of now confirm that no claim, no other PersistentVolume, no attachment and no node
 // has the storage.
 package reclaim
 
@@ -8,13 +8,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/storage/volume"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
@@ -28,17 +28,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// soon is how long the deletion of a volume may take for its pass to go on. A user may set Retain in that time.
-const soon = time.Second
-
 // Reclaim removes the storage of a released volume of policy Delete, in an order that survives
 // a crash anywhere and two leaders at once:
 //
 //	decide
 //	DELETE the PersistentVolume, with the uid and resourceVersion that was decided on: the
 //	  point of no return. Our finalizer keeps the object, and nothing binds it again
-//	decide again, from what the cache shows since that very write, or from a live read later than that: a user may have set
-//	  Retain since
+//	decide again, from what the cache shows since that very write, or from a live read later than that
+//	look whether the volume is that version still, and no other has its storage, as of now: a user may have set Retain since
 //	remove the storage
 //	remove the finalizer
 func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
@@ -107,7 +104,10 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 		}
 		return r.decide(ctx, deleted)
 	}
-	if err := r.unusedLive(ctx, pv); err != nil {
+	switch err := r.unusedLive(ctx, pv); {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{}, err
+	case err != nil:
 		return r.waitOrFail(pv, err)
 	}
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
@@ -125,25 +125,24 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 }
 
 // delete deletes a volume, if it is the version that was decided on still. It returns the volume as the cache shows it since that
-// write: a live read would hardly show more, right after it. It returns nil if the next pass has to read it live, because the cache
-// is late, or has other finalizers to remove before.
+// write; aloneLive compares that with what is now. It returns nil if the next pass goes on: the cache is late, or other finalizers
+// have to go before.
 func (r *Reclaimer) delete(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
-	began := r.clock.Now()
 	err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
 	if err != nil {
 		return nil, wrap.Error(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
 	}
 	deleted := &corev1.PersistentVolume{}
 	err = r.client.Get(ctx, client.ObjectKeyFromObject(pv), deleted)
-	if err != nil || deleted.UID != pv.UID || deleted.DeletionTimestamp.IsZero() || r.clock.Since(began) > soon || !goesWith(deleted) {
+	if err != nil || deleted.UID != pv.UID || deleted.DeletionTimestamp.IsZero() || !goesWith(deleted) {
 		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
 	}
 	return deleted, nil
 }
 
-// goesWith reports whether the last write removes all finalizers that a volume has.
+// goesWith reports whether Stowage still keeps a volume, and the last write removes all of its finalizers.
 func goesWith(pv *corev1.PersistentVolume) bool {
-	return !slices.ContainsFunc(pv.Finalizers, func(finalizer string) bool {
+	return controllerutil.ContainsFinalizer(pv, reclaimFinalizerOf(pv)) && !slices.ContainsFunc(pv.Finalizers, func(finalizer string) bool {
 		return finalizer != reclaimFinalizerOf(pv) && finalizer != uses.VolumeProtection
 	})
 }
