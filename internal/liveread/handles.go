@@ -89,11 +89,15 @@ func (h *Handles) isShown(ctx context.Context, _ struct{}) (bool, error) {
 	if err := h.live.List(ctx, now, client.Limit(1)); err != nil {
 		return false, fmt.Errorf("reading the version of the volumes: %w", err)
 	}
-	if ahead, err := resourceversion.CompareResourceVersion(seen, now.ResourceVersion); err != nil || ahead > 0 {
-		return false, nil // the store doesn't say what it has seen, or etcd was restored from a backup
+	ahead, err := resourceversion.CompareResourceVersion(seen, now.ResourceVersion)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("comparing what the cache has seen: %w", err)
+	case ahead > 0: // etcd was restored from a backup
+		return false, nil
 	}
 	timeout := min(time.Duration(h.listTakes.Load()), longestWait)
-	err := wait.PollUntilContextTimeout(ctx, shownPoll, timeout, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, shownPoll, timeout, true, func(context.Context) (bool, error) {
 		compared, err := resourceversion.CompareResourceVersion(h.store.LastStoreSyncResourceVersion(), now.ResourceVersion)
 		return compared >= 0, err
 	})
