@@ -53,7 +53,7 @@ var _ = Describe("A volume that Stowage made", func() {
 			w.views.volumes.Client = stale{w.views.volumes.Client, []client.Object{deleted}}
 			update(w, deleted.DeepCopy(), retain)
 		}},
-		"is followed by a person who takes the finalizer off": {after: func(w *world, pv *corev1.PersistentVolume) {
+		"is followed by the removal of its finalizer": {after: func(w *world, pv *corev1.PersistentVolume) {
 			update(w, pv.DeepCopy(), func(pv *corev1.PersistentVolume) {
 				controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
 			})

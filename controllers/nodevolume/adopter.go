@@ -118,15 +118,12 @@ func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) er
 // checkOnlyVolume refuses a volume that another PersistentVolume refers to, too: it is unknown
 // which of the two reclaim policies applies to the data.
 func (r *Adopter) checkOnlyVolume(ctx context.Context, pv *corev1.PersistentVolume) error {
-	handle := index.HandleOf(pv)[0]
-	volumes, err := r.shared.Handles.Get(ctx, handle)
+	volumes, err := r.shared.Handles.Get(ctx, index.HandleOf(pv)[0])
 	if err != nil {
 		return err
 	}
-	for _, other := range volumes[handle] {
-		if other.UID != pv.UID {
-			return backend.Conflict.Errorf("PersistentVolume %s has the volumeHandle %s, too: delete one of the two", other.Name, pv.Spec.CSI.VolumeHandle)
-		}
+	if other := volumes.Beside(pv); other != "" {
+		return backend.Conflict.Errorf("PersistentVolume %s has the volumeHandle %s, too: delete one of the two", other, pv.Spec.CSI.VolumeHandle)
 	}
 	return nil
 }

@@ -63,6 +63,13 @@ func pacedClient(t *testing.T, server *sent) (send func(method, path string), en
 	}, pace.Start
 }
 
+// burst sends events at the same time.
+func burst(events int, send func(method, path string)) {
+	for range events {
+		go send(http.MethodPost, eventPath)
+	}
+}
+
 func TestAFewEventsAreSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &sent{}
@@ -80,9 +87,7 @@ func TestABurstOfEventsWaitsTenSecondsAtMostAndLosesNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &sent{}
 		send, _ := pacedClient(t, server)
-		for range 500 {
-			go send(http.MethodPost, eventPath)
-		}
+		burst(500, send)
 		<-time.After(5*time.Second + time.Millisecond)
 		if got := len(server.soFar()); got != 70 {
 			t.Errorf("after 5 s, %d events are sent, wanted 20 at once and 10 a second", got)
@@ -98,9 +103,7 @@ func TestEventsAfterABurstAreSentAtOnceAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &sent{}
 		send, _ := pacedClient(t, server)
-		for range 500 {
-			go send(http.MethodPost, eventPath)
-		}
+		burst(500, send)
 		<-time.After(12 * time.Second)
 		before := time.Since(server.began)
 		send(http.MethodPost, eventPath)
@@ -114,9 +117,7 @@ func TestOnlyNewEventsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &sent{}
 		send, _ := pacedClient(t, server)
-		for range 100 {
-			go send(http.MethodPost, eventPath)
-		}
+		burst(100, send)
 		synctest.Wait()
 		send(http.MethodPatch, claimPath)
 		send(http.MethodGet, eventPath)
@@ -133,9 +134,7 @@ func TestMoreThanAThousandEventsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &sent{}
 		send, _ := pacedClient(t, server)
-		for range 1500 {
-			go send(http.MethodPost, eventPath)
-		}
+		burst(1500, send)
 		synctest.Wait()
 		if got := len(server.soFar()); got < 500 {
 			t.Errorf("%d of 1500 events are sent at once, and the others wait", got)
@@ -148,9 +147,7 @@ func TestAProgramThatStopsSendsWhatWaitsAndWaitsForTheAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &sent{takes: 100 * time.Millisecond}
 		send, end := pacedClient(t, server)
-		for range 100 {
-			go send(http.MethodPost, eventPath)
-		}
+		burst(100, send)
 		synctest.Wait()
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
