@@ -45,7 +45,7 @@ func prepare(ctx context.Context, settings Settings) error {
 	if err := prepareKernel(settings); err != nil {
 		return err
 	}
-	if err := cover("/etc/hosts", hosts(settings.Hosts)); err != nil {
+	if err := cover(dir, "/etc/hosts", hosts(settings.Hosts)); err != nil {
 		return err
 	}
 	if err := showFolders(settings.Folders); err != nil {
@@ -63,18 +63,29 @@ func prepareKernel(settings Settings) error {
 		return err
 	}
 	if settings.SharedKernel {
-		for name, value := range tunables {
-			if err := cover("/proc/sys/"+name, value+"\n"); err != nil {
-				return err
-			}
+		return CoverKernel(dir)
+	}
+	return coverClockRate(dir)
+}
+
+// CoverKernel has a kubelet find the kernel as it wants it, in this mount namespace alone: the kubelet changes nothing of
+// the machine's. What covers the kernel's files is in the folder.
+func CoverKernel(folder string) error {
+	for name, value := range tunables {
+		if err := cover(folder, "/proc/sys/"+name, value+"\n"); err != nil {
+			return err
 		}
 	}
+	return coverClockRate(folder)
+}
+
+func coverClockRate(folder string) error {
 	known, err := os.ReadFile(cpuInfo)
 	if err != nil || bytes.Contains(known, []byte("cpu MHz")) {
 		return err
 	}
 	// The kubelet doesn't start without a clock rate, which a guest's kernel leaves out.
-	return cover(cpuInfo, strings.TrimSpace(string(known))+"\ncpu MHz\t\t: 1000.000\n\n")
+	return cover(folder, cpuInfo, strings.TrimSpace(string(known))+"\ncpu MHz\t\t: 1000.000\n\n")
 }
 
 func showFolders(folders map[string]string) error {
@@ -91,8 +102,8 @@ func showFolders(folders map[string]string) error {
 
 // cover has a file read as the content says, for this node alone. It can be written to
 // without a trace.
-func cover(path, content string) error {
-	file := filepath.Join(dir, strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"))
+func cover(folder, path, content string) error {
+	file := filepath.Join(folder, strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"))
 	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 		return err
 	}
