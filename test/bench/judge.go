@@ -141,6 +141,7 @@ func (r *report) judgeLocal() {
 func (r *report) judgeNode() {
 	for _, c := range r.comparisons("node") {
 		r.bareTime("node, "+c.of, c, maxNodeTime).from(leastRounds, min(len(c.rounds), len(c.bares)), "rounds")
+		r.kubeletTime("node, "+c.of, c)
 	}
 	if idle := r.NodeIdle; idle != nil {
 		name := fmt.Sprintf("node, %d pods with %d volumes each, idle: ", idle.Pods, idle.Volumes)

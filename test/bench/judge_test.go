@@ -103,7 +103,11 @@ func judgedNames() (names []string) {
 		{"node", "one-pod, unmount", []int{1}},
 	} {
 		for _, n := range of.ns {
-			for _, program := range []string{managerName, bareName} {
+			programs := []string{managerName, bareName}
+			if of.benchmark == "node" {
+				programs = append(programs, kubeletName)
+			}
+			for _, program := range programs {
 				r.Results = append(r.Results, result{Benchmark: of.benchmark, Case: of.name, Program: program, N: n, Done: n, Seconds: 1, PerSecond: 1, CPUEach: 1, Spread: 1})
 			}
 		}
@@ -127,6 +131,7 @@ func TestEachTargetIsJudged(t *testing.T) {
 		"local, Image, n=500: time, to that of the bare operations",
 		"attach, 1000 volumes: part of the bare writes' speed", "move, 1000 volumes: writes per volume", "detach, 1000 volumes: writes per volume",
 		"node, one-pod, mount: time, to that of the bare operations", "node, one-pod, unmount: time, to that of the bare operations",
+		"node, one-pod, mount: time, to that of a stock kubelet", "node, one-pod, unmount: time, to that of a stock kubelet",
 		"node, 110 pods with 5 volumes each, idle: part of a core", "node, 110 pods with 5 volumes each, idle: RAM at most",
 		"node, 110 pods with 5 volumes each, idle: at work after a restart",
 		"a pod comes and goes: CPU, 3000 nodes to 100", "a pod comes and goes: CPU, 10000 volumes to 1000",
@@ -135,8 +140,24 @@ func TestEachTargetIsJudged(t *testing.T) {
 			t.Errorf("%q is not judged", want)
 		}
 	}
-	if len(names) != 79 {
+	if len(names) != 81 {
 		t.Errorf("%d targets are judged: %q", len(names), names)
+	}
+}
+
+func TestAStockKubeletIsShownAndNotJudged(t *testing.T) {
+	r := &report{out: io.Discard}
+	for _, seconds := range []float64{1, 4, 1} { // the agent's second round was disturbed
+		for program, took := range map[string]float64{agentName: seconds, bareName: 1, kubeletName: 100} {
+			r.Results = append(r.Results, result{Benchmark: "node", Case: "one-pod, mount", Program: program, N: 1, Done: 1, Seconds: took})
+		}
+	}
+	r.judge()
+	if len(r.Targets) != 2 || r.Targets[0].Measured != "1 x" || !r.Targets[0].Met {
+		t.Fatalf("the agent is judged by %+v", r.Targets)
+	}
+	if got := r.Targets[1]; got.verdict() != "for information" || got.Measured != "0.01 x (1.00 s, 100.00 s)" {
+		t.Errorf("beside a kubelet it is %+v", got)
 	}
 }
 

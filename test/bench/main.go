@@ -65,6 +65,7 @@ var parts = map[string]func(ctx context.Context, kubeconfig string, arguments []
 	"bare-node":      runBareNode,
 	"provisioner":    runProvisioner,
 	"attacher":       runAttacher,
+	kubeletName:      becomeKubelet,
 }
 
 func main() {

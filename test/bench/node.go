@@ -8,9 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -39,7 +44,7 @@ type nodeIdle struct {
 func (b *testbed) podsFolder(program string) string { return filepath.Join(b.dir, "pods-of-"+program) }
 
 // measureNode has the volumes of pods mounted on this machine and taken away again, by
-// the node agent and by the bare client, in turn.
+// the node agent, by the bare client, and by a stock kubelet where one can run, in turn.
 func (b *testbed) measureNode() (err error) {
 	if err := (mount.Kernel{}).Check(); err != nil {
 		return fmt.Errorf("mounting on this machine: %w", err)
@@ -50,16 +55,21 @@ func (b *testbed) measureNode() (err error) {
 	}
 	agent := b.agent(mounterNode, "--follow-pods", "--root-dir="+b.podsFolder(agentName), "--local-base="+base)
 	bare := b.part(bareName, "bare-node", b.podsFolder(bareName))
-	defer func() { err = errors.Join(err, b.clearMounter()) }()
-	if err := b.client.Create(b.ctx, fixture.Node(mounterNode)); err != nil {
-		return fmt.Errorf("creating a node: %w", err)
+	contenders := []contender{agent, bare}
+	kubelet, stop, err := b.stockKubelet()
+	if err == nil {
+		defer stop()
+		contenders = append(contenders, kubelet)
+	} else {
+		b.report.LeftOut = append(b.report.LeftOut, part{Name: "node, kubelet", Why: err.Error()})
 	}
+	defer func() { err = errors.Join(err, b.clearMounter()) }()
 	b.report.begin("node")
 	for _, set := range podSets {
 		if err := b.preparePods(set); err != nil {
 			return fmt.Errorf("preparing %s: %w", set.name, err)
 		}
-		err := takeTurns(b.options.rounds, func(c contender) error { return b.nodeRound(c, set) }, agent, bare)
+		err := takeTurns(b.options.rounds, func(c contender) error { return b.nodeRound(c, set) }, contenders...)
 		if err = errors.Join(err, b.clear()); err != nil {
 			return fmt.Errorf("%s: %w", set.name, err)
 		}
@@ -68,8 +78,8 @@ func (b *testbed) measureNode() (err error) {
 }
 
 func (b *testbed) clearMounter() error {
-	errs := []error{b.clear(), b.remove(fixture.Node(mounterNode)), b.clearShown()}
-	for _, program := range []string{agentName, bareName} {
+	errs := []error{b.clear(), b.removeNode(), b.clearShown()}
+	for _, program := range []string{agentName, bareName, kubeletName} {
 		errs = append(errs, mount.UnmountBelow(mount.Kernel{}, b.podsFolder(program)))
 	}
 	return errors.Join(errs...)
@@ -137,7 +147,28 @@ func (b *testbed) nodePhase(running processes, set podSet, phase podPhase) (resu
 	return m.result, nil
 }
 
+// renewNode replaces the node by a new one. The agent refuses one on which a kubelet lately was; and a kubelet refuses pods
+// until the node says how many it takes.
+func (b *testbed) renewNode() error {
+	if err := b.removeNode(); err != nil {
+		return err
+	}
+	node := fixture.Node(mounterNode)
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(strconv.Itoa(fullNode.pods))}
+	return b.client.Create(b.ctx, node)
+}
+
+// removeNode removes the node, with what a kubelet makes beside it.
+func (b *testbed) removeNode() error {
+	drivers := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: mounterNode}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: mounterNode, Namespace: corev1.NamespaceNodeLease}}
+	return errors.Join(b.remove(fixture.Node(mounterNode)), b.remove(drivers), b.remove(lease))
+}
+
 func (b *testbed) startMounter(c contender) (processes, error) {
+	if err := b.renewNode(); err != nil {
+		return nil, fmt.Errorf("making a node: %w", err)
+	}
 	return b.startReady(func(running processes) error {
 		_, err := b.nodePhase(running, first, mounting)
 		if err == nil {

@@ -44,6 +44,12 @@ var (
 func (s podSet) pod(i int) *corev1.Pod {
 	pod := fixture.Pod(fmt.Sprintf("%s-%05d", s.name, i), mounterNode)
 	pod.Spec.Volumes = s.volumes(i)
+	// A kubelet has nothing to pull, and mounts only what containers see.
+	main := &pod.Spec.Containers[0]
+	main.ImagePullPolicy = corev1.PullNever
+	for _, volume := range pod.Spec.Volumes {
+		main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: volume.Name, MountPath: "/" + volume.Name})
+	}
 	return pod
 }
 
@@ -144,8 +150,10 @@ func (t *podTimes) see(event watch.Event, now time.Time) change {
 	return progress
 }
 
+// hasVolumes reports whether a program says that all volumes are there. A stock kubelet says so with its next step, the sandbox.
 func hasVolumes(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == stowagev1alpha1.VolumesReadyCondition && condition.Status == corev1.ConditionTrue
+		isReady := condition.Type == stowagev1alpha1.VolumesReadyCondition || condition.Type == corev1.PodReadyToStartContainers
+		return isReady && condition.Status == corev1.ConditionTrue
 	})
 }

@@ -43,11 +43,11 @@ func (t *target) verdict() string {
 
 // comparison is the rounds of one case, in the order in which they ran: those of the
 // program, and those of what it is compared with, the bare client or the sidecars, each
-// after one of the program's.
+// after one of the program's. On a node there are those of a stock kubelet, too.
 type comparison struct {
-	of            string
-	n             int
-	rounds, bares []result
+	of                     string
+	n                      int
+	rounds, bares, kubelet []result
 }
 
 func (r *report) comparisons(benchmark string) []*comparison {
@@ -60,9 +60,12 @@ func (r *report) comparisons(benchmark string) []*comparison {
 		if i < 0 {
 			i, all = len(all), append(all, &comparison{of: one.Case, n: one.N})
 		}
-		if one.Program == bareName || one.Program == sidecarsName {
+		switch one.Program {
+		case bareName, sidecarsName:
 			all[i].bares = append(all[i].bares, one)
-		} else {
+		case kubeletName:
+			all[i].kubelet = append(all[i].kubelet, one)
+		default:
 			all[i].rounds = append(all[i].rounds, one)
 		}
 	}
@@ -72,9 +75,14 @@ func (r *report) comparisons(benchmark string) []*comparison {
 // ratio is the median of the program's values to those of the round after, of what it is
 // compared with.
 func (c *comparison) ratio(value func(result) float64) (ratio float64, measured bool) {
+	return c.ratioTo(c.bares, value)
+}
+
+// ratioTo is the median of the program's values to those of others in the same turn.
+func (c *comparison) ratioTo(others []result, value func(result) float64) (ratio float64, measured bool) {
 	var ratios []float64
-	for i := range min(len(c.rounds), len(c.bares)) {
-		ratios = append(ratios, value(c.rounds[i])/value(c.bares[i]))
+	for i := range min(len(c.rounds), len(others)) {
+		ratios = append(ratios, value(c.rounds[i])/value(others[i]))
 	}
 	return median(ratios), len(ratios) > 0
 }
@@ -157,6 +165,15 @@ func (r *report) bareTime(name string, c *comparison, limit float64) *target {
 		return nil
 	}
 	return r.atMost(name+": time, to that of the bare operations", ratio, limit, "x")
+}
+
+// kubeletTime shows how long the program takes, to a stock kubelet's time, if that was measured.
+func (r *report) kubeletTime(name string, c *comparison) {
+	seconds := func(r result) float64 { return r.Seconds }
+	if ratio, measured := c.ratioTo(c.kubelet, seconds); measured {
+		got := fmt.Sprintf("%.2f x (%.2f s, %.2f s)", ratio, median(each(c.rounds, seconds)), median(each(c.kubelet, seconds)))
+		r.want(name+": time, to that of a stock kubelet", "", got, true)
+	}
 }
 
 // cpuGrowth wants that what each costs is the same at the largest number as at the smallest, which is a tenth of it.
