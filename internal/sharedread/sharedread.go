@@ -86,7 +86,7 @@ func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *call[Valu
 		began := r.begin(current)
 		r.finish(ctx, key, current)
 		took := time.Since(began)
-		if current = r.following(key, current); current != nil {
+		if current = r.following(key, current); current != nil && r.pause > 0 {
 			<-time.After(min(took, r.pause))
 		}
 	}

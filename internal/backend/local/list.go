@@ -16,7 +16,7 @@ var _ backend.Lister = (*localBackend)(nil)
 // that agents found on their disks. It reads live: a volume that a cache has not seen yet would
 // count as lost. It reads disks first: a NodeVolume may have been created since the agent's report.
 func (b *localBackend) List(ctx context.Context) ([]backend.Held, error) {
-	found, err := b.unrecorded(ctx)
+	found, err := b.found.Get(ctx, b.name)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +55,11 @@ type unrecorded struct {
 	path stowagev1alpha1.AbsolutePath
 }
 
-// unrecorded lists what the agents found. It reads live: after a restart a cache is empty.
-func (b *localBackend) unrecorded(ctx context.Context) ([]unrecorded, error) {
+// listUnrecorded lists what the agents of a backend found. It reads live: after a restart a cache is empty.
+func listUnrecorded(ctx context.Context, live client.Reader, name string) ([]unrecorded, error) {
 	disks := &stowagev1alpha1.NodeDiskList{}
-	if err := b.Live.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name}); err != nil {
-		return nil, fmt.Errorf("listing the disks of backend %s: %w", b.name, err)
+	if err := live.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: name}); err != nil {
+		return nil, fmt.Errorf("listing the disks of backend %s: %w", name, err)
 	}
 	var found []unrecorded
 	for i := range disks.Items {
@@ -76,7 +76,7 @@ func (b *localBackend) unrecorded(ctx context.Context) ([]unrecorded, error) {
 
 // Remains returns where an agent found the data of a volume that has no NodeVolume.
 func (b *localBackend) Remains(ctx context.Context, id string) (place string, err error) {
-	found, err := b.unrecorded(ctx)
+	found, err := b.found.Get(ctx, b.name)
 	if err != nil {
 		return "", err
 	}

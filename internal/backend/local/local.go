@@ -6,6 +6,7 @@
 package local
 
 import (
+	"context"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,9 +14,10 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/sharedread"
 )
 
-// Kind makes local backends.
+// Kind makes local backends. New makes it.
 type Kind struct {
 	// Client reads nodes and NodeVolumes, from a cache where it has one, and
 	// writes NodeVolumes.
@@ -24,6 +26,14 @@ type Kind struct {
 	Live client.Reader
 	// Base is the folder on every node below which the node agents work.
 	Base string
+	// found are what agents found without a NodeVolume, by backend. Volumes that are removed at the same time share a read.
+	found *sharedread.Reads[string, []unrecorded]
+}
+
+// New makes a Kind. The fields of Kind say what it gets.
+func New(client client.Client, live client.Reader, base string) Kind {
+	found := func(ctx context.Context, name string) ([]unrecorded, error) { return listUnrecorded(ctx, live, name) }
+	return Kind{Client: client, Live: live, Base: base, found: sharedread.New(found)}
 }
 
 // Type is Local.

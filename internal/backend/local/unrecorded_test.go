@@ -1,10 +1,17 @@
 package local_test
 
 import (
+	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/local"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -59,4 +66,47 @@ func TestDataWithoutANodeVolumeIsNotGone(t *testing.T) {
 			t.Errorf("of %s remains %q, error %v", id, remains, err)
 		}
 	}
+}
+
+func TestVolumesThatAreRemovedAtTheSameTimeShareALookAtTheDisks(t *testing.T) {
+	cluster := newCluster(t, Node("node-1"))
+	cluster.disk(t, "disks", "node-1", "100Gi", "100Gi")
+	cluster.reports(t, "pvc-1")
+	synctest.Test(t, func(t *testing.T) {
+		live := &heldLists{Reader: cluster, let: make(chan struct{})}
+		disks, err := local.New(cluster, live, base).Open(LocalBackend("disks"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var looks sync.WaitGroup
+		for range 5 {
+			looks.Go(func() {
+				if remains, err := backend.Remains(t.Context(), disks, "pvc-1"); err != nil || remains == "" {
+					t.Errorf("remains %q, error %v", remains, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if begun := live.begun.Load(); begun != 1 {
+			t.Errorf("%d lists were in flight", begun)
+		}
+		close(live.let)
+		looks.Wait()
+		if begun := live.begun.Load(); begun != 2 {
+			t.Errorf("there were %d lists: the second is for all that came during the first", begun)
+		}
+	})
+}
+
+// heldLists reads, but a list waits until it is let go on.
+type heldLists struct {
+	client.Reader
+	let   chan struct{}
+	begun atomic.Int32
+}
+
+func (h *heldLists) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	h.begun.Add(1)
+	<-h.let
+	return h.Reader.List(ctx, list, options...)
 }

@@ -7,11 +7,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
+	"github.com/stowage-dev/stowage/internal/sharedread"
 )
 
 // Fields that the API server selects NodeVolumes by.
@@ -26,6 +28,17 @@ type copySources struct {
 	base layout.Base
 	// live reads from the API server: a cache may not have the copy, or its source, yet.
 	live client.Reader
+	// awaited are the copies that the node has yet to make. Volumes that are removed at the same time share a read.
+	awaited *sharedread.Reads[struct{}, copiesBySource]
+}
+
+// copiesBySource has a copy of each NodeVolume that has any, by that volume's name.
+type copiesBySource map[string]*stowagev1alpha1.NodeVolume
+
+func newCopySources(node string, base layout.Base, live client.Reader) copySources {
+	sources := copySources{node: node, base: base, live: live}
+	sources.awaited = sharedread.New(func(ctx context.Context, _ struct{}) (copiesBySource, error) { return sources.listAwaited(ctx) })
+	return sources
 }
 
 // sourceOf returns the volume that another is to be made as a copy of; nil where that begins
@@ -62,17 +75,36 @@ func (c copySources) awaitCopies(ctx context.Context, volume *stowagev1alpha1.No
 	if !spec.IsProvisioned(volume) {
 		return nil
 	}
-	list := &stowagev1alpha1.NodeVolumeList{}
-	if err := c.live.List(ctx, list, client.MatchingFields{nodeField: c.node, sourceField: volume.Name}); err != nil {
+	awaited, err := c.awaited.Get(ctx, struct{}{})
+	if err != nil {
 		return fmt.Errorf("looking for copies of volume %s: %w", volume.Name, err)
 	}
-	for i := range list.Items {
-		copied := &list.Items[i]
-		if copied.Spec.Source == volume.Name && copied.DeletionTimestamp.IsZero() && !spec.IsProvisioned(copied) && !isRefused(copied) {
-			return fmt.Errorf("%w: it is to be copied to NodeVolume %s, %s, first", layout.ErrInUse, copied.Name, ownerOf(copied))
-		}
+	if copied := awaited[volume.Name]; copied != nil {
+		return fmt.Errorf("%w: it is to be copied to NodeVolume %s, %s, first", layout.ErrInUse, copied.Name, ownerOf(copied))
 	}
 	return nil
+}
+
+// listAwaited lists the copies that the node has yet to make. Those that it made keep the name of their source, and may be many.
+func (c copySources) listAwaited(ctx context.Context) (copiesBySource, error) {
+	list := &stowagev1alpha1.NodeVolumeList{}
+	if err := c.live.List(ctx, list, copiesOn(c.node)); err != nil {
+		return nil, err
+	}
+	awaited := copiesBySource{}
+	for i := range list.Items {
+		copied := &list.Items[i]
+		if copied.Spec.Source != "" && copied.DeletionTimestamp.IsZero() && !spec.IsProvisioned(copied) && !isRefused(copied) {
+			awaited[copied.Spec.Source] = copied
+		}
+	}
+	return awaited, nil
+}
+
+// copiesOn selects a node's NodeVolumes that have a source.
+func copiesOn(node string) client.MatchingFieldsSelector {
+	return client.MatchingFieldsSelector{Selector: fields.AndSelectors(
+		fields.OneTermEqualSelector(nodeField, node), fields.OneTermNotEqualSelector(sourceField, ""))}
 }
 
 // ownerOf says what a volume is for.

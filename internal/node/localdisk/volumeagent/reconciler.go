@@ -67,7 +67,7 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	}
 	base := options.Store.Base
 	finder := diskFinder{nodeName: options.NodeName, client: options.Client}
-	copies := copySources{node: options.NodeName, base: base, live: options.Live}
+	copies := newCopySources(options.NodeName, base, options.Live)
 	return &Reconciler{
 		Options: options, finder: finder, slots: slots.New(),
 		maker:      maker{node: options.NodeName, client: options.Client, store: options.Store, finder: finder, copies: copies},
