@@ -35,8 +35,8 @@ func TestVolumesThatAreRemovedAtTheSameTimeShareALookForTheirCopies(t *testing.T
 		}
 		close(live.let)
 		looks.Wait()
-		if begun := live.begun.Load(); begun != 2 {
-			t.Errorf("there were %d lists: the second is for all that came during the first", begun)
+		if begun := live.begun.Load(); begun > 2 {
+			t.Errorf("there were %d lists: a second is for all that came during the first", begun)
 		}
 	})
 }
