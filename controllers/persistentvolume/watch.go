@@ -4,14 +4,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -40,13 +38,6 @@ func (r *Reconciler) volumesOfClaim(ctx context.Context, object client.Object) [
 	}
 	return requests
 }
-
-// newStorage passes NodeVolumes that come and go, and all that happens to one that stays. Of one that is removed it passes only
-// what the removal waits for: what Delete itself writes, and the agent's first step, would have Delete called again.
-var newStorage = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*stowagev1alpha1.NodeVolume), e.ObjectNew.(*stowagev1alpha1.NodeVolume)
-	return before.UID != after.UID || !after.Spec.RemoveData || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
-}}
 
 func (r *Reconciler) volumeOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
 	r.storage.Renew(object.GetName())

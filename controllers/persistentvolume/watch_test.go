@@ -8,7 +8,6 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -34,32 +33,6 @@ func TestAChangeOfAClaimWakesItsVolumes(t *testing.T) {
 			test.change(after)
 			if got := newTies.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
 				t.Errorf("it wakes them: %t", got)
-			}
-		})
-	}
-}
-
-func TestAChangeOfStorageWakesItsVolume(t *testing.T) {
-	condition := []metav1.Condition{{Type: stowagev1alpha1.ReadyCondition, Message: "in use"}}
-	for name, test := range map[string]struct {
-		removed bool
-		change  func(*stowagev1alpha1.NodeVolume)
-		want    bool
-	}{
-		"while it is there":                     {false, func(volume *stowagev1alpha1.NodeVolume) { volume.Status.Removing = true }, true},
-		"when its removal can't go on":          {true, func(volume *stowagev1alpha1.NodeVolume) { volume.Status.Conditions = condition }, true},
-		"when the order is withdrawn":           {true, func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.RemoveData = false }, true},
-		"when it was recreated":                 {true, func(volume *stowagev1alpha1.NodeVolume) { volume.UID = "2" }, true},
-		"but not when its removal is ordered":   {false, func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.RemoveData = true }, false},
-		"but not when its object is deleted":    {true, func(volume *stowagev1alpha1.NodeVolume) { volume.DeletionTimestamp = new(metav1.Now()) }, false},
-		"but not when the agent begins with it": {true, func(volume *stowagev1alpha1.NodeVolume) { volume.Status.Removing = true }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Spec: stowagev1alpha1.NodeVolumeSpec{RemoveData: test.removed}}
-			after := before.DeepCopy()
-			test.change(after)
-			if got := newStorage.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
-				t.Errorf("it wakes it: %t", got)
 			}
 		})
 	}
