@@ -74,7 +74,7 @@ func run(options options) error {
 	servers := nfs.NewKind(cluster, options.nfsMounts)
 	keys := newKeys(ctx, secrets, options.namespace())
 	kinds := backend.NewRegistry(
-		local.New(mgr.GetClient(), mgr.GetAPIReader(), filepath.Clean(options.localBase)), servers,
+		local.NewKind(mgr.GetClient(), mgr.GetAPIReader(), filepath.Clean(options.localBase)), servers,
 		gce.NewKind(cluster, keys), csi.NewKind(csiCluster{keys: keys, cached: mgr.GetClient()}, calls))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, BindSnapshots: options.bindSnapshots, CSISnapshotter: options.csiSnapshotterDrivers, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,

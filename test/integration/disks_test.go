@@ -57,7 +57,7 @@ var _ = Describe("With the whole manager running, and the agents of several node
 		base, err = filepath.EvalSymlinks(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		storage := clientOf(asManager(reconciler.ClusterScope))
-		kind := local.New(storage, storage, base)
+		kind := local.NewKind(storage, storage, base)
 		manager{scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: apiserver.Namespace}.start()
 	})
 

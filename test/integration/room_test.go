@@ -29,7 +29,7 @@ var _ = Describe("With a full disk", func() {
 
 	It("claims that wait for room say so once, however often the free room changes", func(ctx SpecContext) {
 		storage := clientOf(asManager(reconciler.ClusterScope))
-		kind := local.New(storage, storage, "/var/lib/stowage")
+		kind := local.NewKind(storage, storage, "/var/lib/stowage")
 		manager{scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: apiserver.Namespace}.start()
 		DeferCleanup(removeEverything)
 		DeferCleanup(refuseVolumes)
@@ -77,7 +77,7 @@ var _ = Describe("With a full disk", func() {
 var _ = Describe("Beside kube-controller-manager", func() {
 	It("a volume that is being made on a node goes with its claim", func(ctx SpecContext) {
 		storage := clientOf(asManager(reconciler.ClassesScope))
-		kind := local.New(storage, storage, "/var/lib/stowage")
+		kind := local.NewKind(storage, storage, "/var/lib/stowage")
 		manager{scope: reconciler.ClassesScope, kinds: []backend.Kind{kind}, namespace: apiserver.Namespace}.start()
 		DeferCleanup(removeEverything)
 		create(ctx, Node("node-a"), LocalBackend("disks", onDisks("/var/lib/stowage", storagev1.VolumeBindingImmediate)))

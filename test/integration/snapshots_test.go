@@ -48,7 +48,7 @@ var _ = Describe("With the whole manager running, and the agent of a node", func
 		storage := clientOf(asManager(reconciler.ClusterScope))
 		manager{
 			scope: reconciler.ClusterScope, bindsSnapshots: true, namespace: apiserver.Namespace,
-			kinds: []backend.Kind{local.New(storage, storage, base)},
+			kinds: []backend.Kind{local.NewKind(storage, storage, base)},
 		}.start()
 		startDiskAgent(ctx, agent{node: "node-a", base: base}, 10*gibibyte)
 		DeferCleanup(removeEverything)

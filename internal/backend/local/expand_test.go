@@ -115,7 +115,7 @@ func TestAGrowthDecidedOnAnOldReadIsRepeated(t *testing.T) {
 
 func TestAVolumeThatTheCacheHasNotSeenIsThere(t *testing.T) {
 	cluster, _ := newCluster(t, Node("node-1")).withVolume(t)
-	disks, err := local.New(newCluster(t), cluster, base).Open(LocalBackend("disks"))
+	disks, err := local.NewKind(newCluster(t), cluster, base).Open(LocalBackend("disks"))
 	if err != nil {
 		t.Fatal(err)
 	}

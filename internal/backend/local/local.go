@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/sharedread"
 )
 
-// Kind makes local backends. New makes it.
+// Kind makes local backends. NewKind makes it.
 type Kind struct {
 	// Client reads nodes and NodeVolumes, from a cache where it has one, and
 	// writes NodeVolumes.
@@ -30,8 +30,8 @@ type Kind struct {
 	found *sharedread.Reads[string, []unrecorded]
 }
 
-// New makes a Kind. The fields of Kind say what it gets.
-func New(client client.Client, live client.Reader, base string) Kind {
+// NewKind returns the kind with these fields.
+func NewKind(client client.Client, live client.Reader, base string) Kind {
 	found := func(ctx context.Context, name string) ([]unrecorded, error) { return listUnrecorded(ctx, live, name) }
 	return Kind{Client: client, Live: live, Base: base, found: sharedread.New(found)}
 }

@@ -167,7 +167,7 @@ func TestASpecThatCanNotBeServedIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) { test.change(object.Spec.Local) })
-			_, err := local.New(nil, nil, base).Open(object)
+			_, err := local.NewKind(nil, nil, base).Open(object)
 			expectError(t, err, backend.Invalid, test.want)
 		})
 	}
@@ -202,7 +202,7 @@ func (c cluster) open(t *testing.T, object *stowagev1alpha1.StorageBackend) back
 // openBare opens a backend that has no disks but those that the test made.
 func (c cluster) openBare(t *testing.T, object *stowagev1alpha1.StorageBackend) backend.Backend {
 	t.Helper()
-	opened, err := local.New(c, c, base).Open(object)
+	opened, err := local.NewKind(c, c, base).Open(object)
 	if err != nil {
 		t.Fatal(err)
 	}

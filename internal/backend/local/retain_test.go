@@ -103,7 +103,7 @@ func TestAVolumeIsNotRetainedByAReadFromBeforeItsAgentBegan(t *testing.T) {
 	cluster, _, id := deleting(t)
 	before := cluster.volume(t, "1")
 	cluster.begin(t, "1")
-	late, err := local.New(cluster, showing{cluster, before}, base).Open(LocalBackend("disks"))
+	late, err := local.NewKind(cluster, showing{cluster, before}, base).Open(LocalBackend("disks"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestAStaleLeaderDoesNotMarkARetainedVolumeForDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := cluster.volume(t, "1")
-	late, err := local.New(cluster, showing{cluster, before}, base).Open(LocalBackend("disks"))
+	late, err := local.NewKind(cluster, showing{cluster, before}, base).Open(LocalBackend("disks"))
 	if err != nil {
 		t.Fatal(err)
 	}

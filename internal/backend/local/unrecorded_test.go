@@ -74,7 +74,7 @@ func TestVolumesThatAreRemovedAtTheSameTimeShareALookAtTheDisks(t *testing.T) {
 	cluster.reports(t, "pvc-1")
 	synctest.Test(t, func(t *testing.T) {
 		live := &heldLists{Reader: cluster, let: make(chan struct{})}
-		disks, err := local.New(cluster, live, base).Open(LocalBackend("disks"))
+		disks, err := local.NewKind(cluster, live, base).Open(LocalBackend("disks"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func open(ctx context.Context, p Plan) (*served, error) {
 		return nil, err
 	}
 	kinds := backend.NewRegistry(nfs.NewKind(cluster.UID, ""), gce.NewKind(cluster.UID, noKeys{}),
-		local.New(s.client, s.client, p.Base))
+		local.NewKind(s.client, s.client, p.Base))
 	s.Service = csicontroller.New(csicontroller.Options{
 		Name: p.Subject.Backend, Driver: p.Subject.Driver, Cluster: cluster.UID, Live: s.client, VolumesOf: noVolumes, Backends: kinds, Version: "test",
 	})

@@ -32,7 +32,7 @@ type copySources struct {
 	awaited *sharedread.Reads[struct{}, copiesBySource]
 }
 
-// copiesBySource has a copy of each NodeVolume that has any, by that volume's name.
+// copiesBySource has one copy of each NodeVolume that has any, by the source's name.
 type copiesBySource map[string]*stowagev1alpha1.NodeVolume
 
 func newCopySources(node string, base layout.Base, live client.Reader) copySources {
