@@ -24,7 +24,7 @@ type heapMeter struct {
 
 func (m *heapMeter) Err() error {
 	m.asked++
-	if m.asked%4000 == 0 {
+	if m.asked%1000 == 0 {
 		m.most = max(m.most, heap())
 	}
 	return m.Context.Err()
@@ -104,7 +104,7 @@ func linkedFiles(t *testing.T, dir *os.File, count int) {
 }
 
 func TestFilesOfSeveralNamesDeepInATreeCostACopyNoMemory(t *testing.T) {
-	const levels, files, most = 240, 8000, 32 * mebibyte
+	const levels, files, most = 240, 2000, 32 * mebibyte
 	from, to := t.TempDir(), t.TempDir()
 	linkedFiles(t, deepDir(t, from, levels), files)
 	meter := &heapMeter{Context: t.Context()}

@@ -44,7 +44,7 @@ type target struct {
 var targets = map[string]target{
 	// Local volumes and disks for which a kernel must do what that of the machine may not:
 	// keep project quotas, let root grow a mounted ext4, and lose a disk that is mounted.
-	"e2e-local": {patience: 5 * time.Minute, timeout: 10 * time.Minute, packages: []Package{
+	"e2e-local": {patience: 5 * time.Minute, timeout: 20 * time.Minute, packages: []Package{
 		{Path: "internal/quota"},
 		{Path: "internal/device/clouddisk"},
 		{Path: "internal/device/filesystem"},

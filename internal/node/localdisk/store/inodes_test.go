@@ -46,6 +46,15 @@ func TestInodesAreLimitedInProportionAndGrowWithTheVolume(t *testing.T) {
 	})
 }
 
+// onSmallVolumes is for tests that make more files than go with a volume's bytes: 2048 at most
+// go with these.
+func onSmallVolumes(t *testing.T, test func(t *testing.T, store *Store, volume layout.Volume)) {
+	onQuotaDisks(t, func(t *testing.T, store *Store, volume layout.Volume) {
+		volume.Bytes, volume.Has = 4*mi, 4*mi
+		test(t, store, volume)
+	})
+}
+
 // asBefore makes a volume what the last release made: it has files beyond its share, and no
 // limit of inodes.
 func asBefore(t *testing.T, store *Store, volume layout.Volume) (files int64) {
@@ -71,7 +80,7 @@ func asBefore(t *testing.T, store *Store, volume layout.Volume) (files int64) {
 
 //proves:csi/local-quota
 func TestAVolumeOfBeforeKeepsItsInodes(t *testing.T) {
-	onQuotaDisks(t, func(t *testing.T, store *Store, volume layout.Volume) {
+	onSmallVolumes(t, func(t *testing.T, store *Store, volume layout.Volume) {
 		files := asBefore(t, store, volume)
 		for range 2 {
 			if err := store.Mend(volume); err != nil {
@@ -86,7 +95,7 @@ func TestAVolumeOfBeforeKeepsItsInodes(t *testing.T) {
 }
 
 func TestACopyMayHaveTheInodesOfItsSource(t *testing.T) {
-	onQuotaDisks(t, func(t *testing.T, store *Store, volume layout.Volume) {
+	onSmallVolumes(t, func(t *testing.T, store *Store, volume layout.Volume) {
 		files := asBefore(t, store, volume)
 		copied := volume
 		copied.Name, copied.Source = "pvc-2", &volume
