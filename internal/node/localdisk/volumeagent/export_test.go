@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // Count runs the walker, as a manager does, until it has counted one directory.
@@ -24,4 +26,9 @@ func (r *Reconciler) Count(ctx context.Context) error {
 // Register registers the metrics of volumes, as SetupWithManager does.
 func (r *Reconciler) Register(registerer prometheus.Registerer) error {
 	return r.inspector.metrics.Register(registerer)
+}
+
+// IsWokenBy reports whether a change leads to a reconcile.
+func (r *Reconciler) IsWokenBy(before, now *stowagev1alpha1.NodeVolume) bool {
+	return !r.written.take(before, now)
 }

@@ -56,6 +56,7 @@ type Reconciler struct {
 	inspector inspector
 	slots     *slots.Slots
 	making    store.InFlight
+	written   *ownWrites
 	// roomRounds wakes the volumes that wait for room.
 	roomRounds wake.Rounds
 }
@@ -68,10 +69,11 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	base := options.Store.Base
 	finder := diskFinder{nodeName: options.NodeName, client: options.Client}
 	copies := newCopySources(options.NodeName, base, options.Live)
+	written := &ownWrites{}
 	return &Reconciler{
-		Options: options, finder: finder, slots: slots.New(),
+		Options: options, finder: finder, slots: slots.New(), written: written,
 		maker:      maker{node: options.NodeName, client: options.Client, store: options.Store, finder: finder, copies: copies},
-		remover:    remover{client: options.Client, live: options.Live, store: options.Store, finder: finder, copies: copies},
+		remover:    remover{client: options.Client, live: options.Live, store: options.Store, finder: finder, copies: copies, written: written},
 		inspector:  inspector{base: base, clock: options.Clock, walker: usage.NewWalker(base, options.Clock), metrics: usage.NewMetrics()},
 		roomRounds: wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
 	}
@@ -88,6 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsNotFound(err) {
 		r.slots.Forget(request)
 		r.inspector.forget(request.Name)
+		r.written.forget(request.Name)
 	}
 	work := workOn(stored)
 	if err != nil || stored.Spec.NodeName != r.NodeName || !r.slots.TryAcquire(work, request) {
@@ -202,6 +205,7 @@ func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1
 	if equality.Semantic.DeepEqual(stored.Status, volume.Status) {
 		return result, nil
 	}
+	r.written.note(volume)
 	if err := r.Client.Status().Patch(ctx, volume, client.MergeFrom(stored)); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -241,7 +245,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodevolume").
-		For(&stowagev1alpha1.NodeVolume{}).
+		For(&stowagev1alpha1.NodeVolume{}, r.written.others()).
 		Watches(&stowagev1alpha1.NodeVolume{}, wakePendingRoom).
 		Watches(&stowagev1alpha1.NodeVolume{}, cancelDeleted(&r.making)).
 		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(volumesOfDisk(r.Client)), changedDisks()).

@@ -25,6 +25,8 @@ type remover struct {
 	store  *store.Store
 	finder diskFinder
 	copies copySources
+	// written gets the statuses that are written.
+	written *ownWrites
 }
 
 // removeData removes what is on the disk. The next call continues after ErrUnfinished, or
@@ -76,6 +78,7 @@ func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.NodeVolume, 
 	if !live.Status.Removing {
 		before := live.DeepCopy()
 		live.Status.Removing = true
+		r.written.note(live)
 		err := r.client.Status().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return errStale

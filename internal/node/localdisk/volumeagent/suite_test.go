@@ -63,7 +63,9 @@ var _ = BeforeSuite(func() {
 type node struct {
 	name, base string
 	// api has the rights of the node's agent.
-	api        client.Client
+	api client.Client
+	// live are its live reads; nil: those of api.
+	live       client.Reader
 	reconciler *volumeagent.Reconciler
 	disks      *diskagent.Reconciler
 	events     *events.FakeRecorder
@@ -101,9 +103,13 @@ func (n *node) remove(ctx context.Context) {
 
 // options are those of a reconciler that sees NodeVolumes through a client.
 func (n *node) options(seen client.Client) localdisk.Options {
+	live := n.live
+	if live == nil {
+		live = n.api
+	}
 	return localdisk.Options{
 		NodeName: n.name, Store: store.NewStore(n.base, filesystem.NewFileSystems(exec.New())),
-		Client: seen, Live: n.api, Events: n.events,
+		Client: seen, Live: live, Events: n.events,
 	}
 }
 

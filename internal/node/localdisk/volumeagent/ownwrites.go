@@ -1,0 +1,71 @@
+package volumeagent
+
+import (
+	"encoding/json"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// ownWrites are the statuses that the reconciler wrote, until the watch shows them. They wake no volume: the
+// reconcile that wrote them has returned when to reconcile again. Its zero value is usable. All methods are safe
+// for concurrent use.
+type ownWrites struct {
+	mu sync.Mutex
+	// statuses are in JSON, by the names of volumes. Times have the precision of the API server's there.
+	statuses map[string]string
+}
+
+// note records a status that is about to be written: the watch may show it before the write is answered. It
+// replaces the volume's earlier one.
+func (w *ownWrites) note(volume *stowagev1alpha1.NodeVolume) {
+	status, err := json.Marshal(volume.Status)
+	if err != nil {
+		return // The write fails, too.
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.statuses == nil {
+		w.statuses = map[string]string{}
+	}
+	w.statuses[volume.Name] = string(status)
+}
+
+// forget drops the status of a volume that is gone.
+func (w *ownWrites) forget(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.statuses, name)
+}
+
+// take reports whether a change is no more than the status that was noted, and then drops that. What others
+// changed before is another change, unless the watch was interrupted: then the metadata differs, too.
+func (w *ownWrites) take(before, now *stowagev1alpha1.NodeVolume) bool {
+	status, err := json.Marshal(now.Status)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	noted, found := w.statuses[now.Name]
+	if !found || err != nil || noted != string(status) || !isSameButStatus(before, now) {
+		return false
+	}
+	delete(w.statuses, now.Name)
+	return true
+}
+
+// others passes all changes but the reconciler's own.
+func (w *ownWrites) others() builder.ForOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !w.take(e.ObjectOld.(*stowagev1alpha1.NodeVolume), e.ObjectNew.(*stowagev1alpha1.NodeVolume))
+	}})
+}
+
+func isSameButStatus(before, now *stowagev1alpha1.NodeVolume) bool {
+	return equality.Semantic.DeepEqual(wake.WithoutVersion(before.ObjectMeta), wake.WithoutVersion(now.ObjectMeta)) &&
+		equality.Semantic.DeepEqual(before.Spec, now.Spec)
+}
