@@ -3,6 +3,8 @@ package room
 import (
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
@@ -50,9 +52,13 @@ func (l *ledger) allocatedTo(folder *os.File, volume layout.Volume, shares bool)
 		taken, err = begun.taken(volume)
 		return volume.Bytes, taken, err
 	}
-	there, err := volume.StatIn(folder)
+	exists, there := volume.Provisioned, (*unix.Stat_t)(nil)
+	if volume.Image != nil || !exists {
+		// The disk has nothing to add about a directory that was made, and a node has many of them.
+		there, err = volume.StatIn(folder)
+	}
 	switch {
-	case err != nil || there == nil && !volume.Provisioned:
+	case err != nil || there == nil && !exists:
 		return 0, 0, err
 	case there != nil && volume.Image != nil:
 		given, taken = there.Size, there.Blocks*device.SectorBytes
