@@ -213,10 +213,25 @@ var _ = Describe("A volume that was made", func() {
 		volume := n.volume(ctx)
 		n.reconcile(ctx, volume)
 		Expect(os.Remove(dir(volume))).To(Succeed())
-		behind := volumeagent.NewReconciler(n.options(&staleClient{Client: n.api, seen: volume}))
-		result, err := behind.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
+		n.reconciler = volumeagent.NewReconciler(n.options(&staleClient{Client: n.api, seen: volume}))
+		Expect(n.reconcile(ctx, volume).RequeueAfter).To(BeNumerically(">", 0))
+		Expect(dir(volume)).NotTo(BeADirectory())
+	})
+
+	It("is not made again when the cache of the agent that made it is stale", func(ctx context.Context) {
+		n := newNode()
+		n.made(ctx)
+		stale := &staleClient{Client: n.api}
+		n.reconciler = volumeagent.NewReconciler(n.options(stale))
+		n.made(ctx)
+		volume := n.volume(ctx)
+		stale.seen = volume
+		n.reconcile(ctx, volume)
+		Expect(provisioned(ctx, volume)).To(Equal("True Ready"))
+		Expect(os.Remove(dir(volume))).To(Succeed())
+
+		Expect(n.reconcile(ctx, volume).RequeueAfter).To(BeNumerically(">", 0))
+
 		Expect(dir(volume)).NotTo(BeADirectory())
 	})
 })
@@ -308,13 +323,16 @@ func (n *node) startManager() {
 	})
 }
 
-// staleClient reads one NodeVolume as it was.
+// staleClient reads one NodeVolume as it was, if there is one.
 type staleClient struct {
 	client.Client
 	seen *stowagev1alpha1.NodeVolume
 }
 
-func (c *staleClient) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+func (c *staleClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if c.seen == nil {
+		return c.Client.Get(ctx, key, object, options...)
+	}
 	c.seen.DeepCopyInto(object.(*stowagev1alpha1.NodeVolume))
 	return nil
 }

@@ -56,6 +56,7 @@ type Reconciler struct {
 	inspector inspector
 	slots     *slots.Slots
 	making    store.InFlight
+	attempts  *attempts
 	written   *ownWrites
 	// roomRounds wakes the volumes that wait for room.
 	roomRounds wake.Rounds
@@ -72,6 +73,7 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	written := &ownWrites{}
 	return &Reconciler{
 		Options: options, finder: finder, slots: slots.New(), written: written,
+		attempts:   &attempts{node: options.NodeName, live: options.Live},
 		maker:      maker{node: options.NodeName, client: options.Client, store: options.Store, finder: finder, copies: copies},
 		remover:    remover{client: options.Client, live: options.Live, store: options.Store, finder: finder, copies: copies, written: written},
 		inspector:  inspector{base: base, clock: options.Clock, walker: usage.NewWalker(base, options.Clock), metrics: usage.NewMetrics()},
@@ -90,6 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsNotFound(err) {
 		r.slots.Forget(request)
 		r.inspector.forget(request.Name)
+		r.attempts.forget(request.Name)
 		r.written.forget(request.Name)
 	}
 	work := workOn(stored)
@@ -127,18 +130,13 @@ func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.NodeVolum
 	return r.provision(ctx, stored, volume)
 }
 
-// provision makes the volume after a live read. In a stale cache, a volume that was made, and
-// lost since, looks like one that has to be made.
+// provision makes the volume, if the cache isn't stale.
 func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
 	// Before the live read, which may miss a deletion: the watch then cancels the making.
 	making, end := r.making.Begin(ctx, volume.UID)
 	defer end()
-	live := &stowagev1alpha1.NodeVolume{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if live.UID != volume.UID || live.ResourceVersion != volume.ResourceVersion {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	if current, err := r.isCurrent(ctx, volume); !current || err != nil {
+		return ctrl.Result{RequeueAfter: staleRetry}, err
 	}
 	err := r.maker.make(making, volume)
 	if err == nil {
@@ -158,6 +156,21 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 		return result, err
 	}
 	return r.finish(ctx, stored, volume, retryOf(err), err)
+}
+
+// isCurrent reports whether a volume that has to be made is so on the API server, too. In a stale cache, one that was made, and
+// lost since, looks like that. It needs no live read where no process tried to make the volume before. A copy may take hours,
+// and what is adopted has data: both are read in any case.
+func (r *Reconciler) isCurrent(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (bool, error) {
+	first, err := r.attempts.beginFirst(ctx, volume)
+	if first && volume.Spec.Source == "" && !volume.Spec.Adopt || err != nil {
+		return first, err
+	}
+	live := &stowagev1alpha1.NodeVolume{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return live.UID == volume.UID && live.ResourceVersion == volume.ResourceVersion, nil
 }
 
 // ensureThere checks that a volume that was made still exists, and repairs and grows it.
