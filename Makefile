@@ -25,7 +25,7 @@ RACE_PACKAGES ?= ./internal/backend/... ./internal/binder ./internal/sharedread 
 	./internal/gcemock/... ./test/integration
 # What it leaves to `make test`: the kill matrix, whose processes are too short for the detector; calls that are interrupted at each
 # of their steps, or refused in each way, and large trees that are inspected, each by one goroutine.
-RACE_SKIP ?= NodeManagerThatIsKilled|PodThatGoesAfterAKill|InterruptedAnywhere|InspectionOfManyCalls|InspectionContinuesWhere|WhereverACallWasCutOff|RefusalHasItsKindAndARepeat|ManyEarlierFailuresArePassed
+RACE_SKIP ?= NodeManagerThatIsKilled|PodThatGoesAfterAKill|InterruptedAnywhere|InspectionOfManyCalls|InspectionContinuesWhere|WhereverACallWasCutOff|RefusalHasItsKindAndARepeat|OperationThatFailsHasItsKindAndARepeat|ManyEarlierFailuresArePassed|ManyFilesIsRemovedInSlices|FullShareNoCopyIsComplete|NoMoreRecordsThanFitInMemory|TextsThatNeverRepeat
 # How often `make kill-matrix` and `make flakes` run, and what the latter makes.
 RUNS      ?= 1
 TARGET    ?= test
