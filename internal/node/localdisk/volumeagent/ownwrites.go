@@ -45,7 +45,7 @@ func (w *ownWrites) forget(name string) {
 }
 
 // take reports whether a change is no more than the status that was noted, and then drops that. What others
-// changed before is another change, unless the watch was interrupted: then the metadata differs, too.
+// changed before is another change, unless the watch was interrupted: then metadata or spec differ, too.
 func (w *ownWrites) take(before, now *stowagev1alpha1.NodeVolume) bool {
 	status, err := json.Marshal(now.Status)
 	w.mu.Lock()

@@ -135,10 +135,14 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 	// Before the live read, which may miss a deletion: the watch then cancels the making.
 	making, end := r.making.Begin(ctx, volume.UID)
 	defer end()
-	if current, err := r.isCurrent(ctx, volume); !current || err != nil {
-		return ctrl.Result{RequeueAfter: staleRetry}, err
+	current, err := r.isCurrent(ctx, volume)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	err := r.maker.make(making, volume)
+	if !current {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	err = r.maker.make(making, volume)
 	if err == nil {
 		err = r.Store.Base.KeepRecord(spec.VolumeOf(volume))
 	}
