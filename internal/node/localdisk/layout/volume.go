@@ -47,7 +47,7 @@ func (v Volume) ImagePath() string { return filepath.Join(v.Directory(), stowage
 func (v Volume) IsFiles() bool { return v.Image == nil || v.Image.FSType != "" }
 
 // StatIn stats a volume's directory, or its image, in its open folder: nil if it is missing. It
-// opens nothing: each volume that is made stats others.
+// opens nothing: each volume that is made stats all images, and the directories that aren't made yet.
 func (v Volume) StatIn(folder *os.File) (*unix.Stat_t, error) {
 	name := v.Name
 	if v.Image != nil {

@@ -220,10 +220,9 @@ var _ = Describe("A volume that was made", func() {
 
 	It("is not made again when the cache of the agent that made it is stale", func(ctx context.Context) {
 		n := newNode()
-		n.made(ctx)
 		stale := &staleClient{Client: n.api}
 		n.reconciler = volumeagent.NewReconciler(n.options(stale))
-		n.made(ctx)
+		n.made(ctx) // after that, a first attempt needs no live read
 		volume := n.volume(ctx)
 		stale.seen = volume
 		n.reconcile(ctx, volume)

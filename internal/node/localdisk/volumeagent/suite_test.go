@@ -64,7 +64,7 @@ type node struct {
 	name, base string
 	// api has the rights of the node's agent.
 	api client.Client
-	// live are its live reads; nil: those of api.
+	// live are its live reads: those of api, unless a spec counts them.
 	live       client.Reader
 	reconciler *volumeagent.Reconciler
 	disks      *diskagent.Reconciler
@@ -80,6 +80,7 @@ func newNode() *node {
 	DeferCleanup(func() { Expect(mount.UnmountBelow(kernel, dir)).To(Succeed()) })
 	n.api, err = client.New(server.As(apiserver.Agent(n.name)), client.Options{Scheme: objects, Mapper: admin.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
+	n.live = n.api
 	DeferCleanup(n.remove)
 	n.reconciler = volumeagent.NewReconciler(n.options(n.api))
 	n.disks = diskagent.NewReconciler(n.options(n.api))
@@ -103,13 +104,9 @@ func (n *node) remove(ctx context.Context) {
 
 // options are those of a reconciler that sees NodeVolumes through a client.
 func (n *node) options(seen client.Client) localdisk.Options {
-	live := n.live
-	if live == nil {
-		live = n.api
-	}
 	return localdisk.Options{
 		NodeName: n.name, Store: store.NewStore(n.base, filesystem.NewFileSystems(exec.New())),
-		Client: seen, Live: live, Events: n.events,
+		Client: seen, Live: n.live, Events: n.events,
 	}
 }
 
