@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
+
+// These tests run in bubbles: a pass waits a moment for its operations, and there no time passes while
+// they run.
 
 // scripted is a volume type that remembers what is published, and does more in each step.
 type scripted struct {
@@ -76,69 +80,77 @@ func mustHaveItsVolumesAfterOnePass(t *testing.T, pod *corev1.Pod, script *scrip
 }
 
 func TestAMountThatIsLostDuringAPassIsMadeAgainInIt(t *testing.T) {
-	pod := nodetest.PodOnNode(nodetest.SomePod)
-	late := *pod.Spec.Volumes[0].DeepCopy()
-	late.Name = "late"
-	pod.Spec.Volumes = append(pod.Spec.Volumes, late)
-	script := &scripted{published: map[string]bool{"scratch": true}}
-	script.publish = func(dir string) {
-		if filepath.Base(dir) == "late" {
-			delete(script.published, "scratch")
+	synctest.Test(t, func(t *testing.T) {
+		pod := nodetest.PodOnNode(nodetest.SomePod)
+		late := *pod.Spec.Volumes[0].DeepCopy()
+		late.Name = "late"
+		pod.Spec.Volumes = append(pod.Spec.Volumes, late)
+		script := &scripted{published: map[string]bool{"scratch": true}}
+		script.publish = func(dir string) {
+			if filepath.Base(dir) == "late" {
+				delete(script.published, "scratch")
+			}
 		}
-	}
-	mustHaveItsVolumesAfterOnePass(t, pod, script)
-	if !script.published["scratch"] {
-		t.Error("the pod counts as ready, and one of its volumes isn't mounted")
-	}
+		mustHaveItsVolumesAfterOnePass(t, pod, script)
+		if !script.published["scratch"] {
+			t.Error("the pod counts as ready, and one of its volumes isn't mounted")
+		}
+	})
 }
 
 func TestADiskThatIsBackIsMountedInThePassThatFindsItGone(t *testing.T) {
-	script := &scripted{published: map[string]bool{}, missing: volumes.ErrGone}
-	mustHaveItsVolumesAfterOnePass(t, nodetest.PodOnNode(nodetest.SomePod), script)
+	synctest.Test(t, func(t *testing.T) {
+		script := &scripted{published: map[string]bool{}, missing: volumes.ErrGone}
+		mustHaveItsVolumesAfterOnePass(t, nodetest.PodOnNode(nodetest.SomePod), script)
+	})
 }
 
 func TestAPodWhoseContainerBeginsToRunDuringATeardownStays(t *testing.T) {
-	pod := nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)
-	api := clientWith(interceptor.Funcs{}, pod)
-	script := &scripted{unpublish: func(dir string) error {
-		now := &corev1.Pod{}
-		err := api.Get(t.Context(), client.ObjectKeyFromObject(pod), now)
-		return errors.Join(err, api.Status().Update(t.Context(), nodetest.Deleting(now, true)), os.RemoveAll(dir))
-	}}
-	asked := 0
-	refusing := interceptor.Funcs{Delete: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-		asked++
-		return api.Delete(ctx, object, options...)
-	}}
-	cached := interceptor.NewClient(api.(client.WithWatch), refusing)
-	bench := newBench(t, cached, api, withTypes(script))
+	synctest.Test(t, func(t *testing.T) {
+		pod := nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)
+		api := clientWith(interceptor.Funcs{}, pod)
+		script := &scripted{unpublish: func(dir string) error {
+			now := &corev1.Pod{}
+			err := api.Get(t.Context(), client.ObjectKeyFromObject(pod), now)
+			return errors.Join(err, api.Status().Update(t.Context(), nodetest.Deleting(now, true)), os.RemoveAll(dir))
+		}}
+		asked := 0
+		refusing := interceptor.Funcs{Delete: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			asked++
+			return api.Delete(ctx, object, options...)
+		}}
+		cached := interceptor.NewClient(api.(client.WithWatch), refusing)
+		bench := newBench(t, cached, api, withTypes(script))
 
-	result, err := bench.Reconcile(t.Context(), nodetest.SomePod)
+		result, err := bench.Reconcile(t.Context(), nodetest.SomePod)
 
-	if err != nil || result.RequeueAfter != podstatus.FirstClaimWait || asked != 1 {
-		t.Errorf("got %+v, %v, and its deletion was finished %d times", result, err, asked)
-	}
+		if err != nil || result.RequeueAfter != podstatus.FirstClaimWait || asked != 1 {
+			t.Errorf("got %+v, %v, and its deletion was finished %d times", result, err, asked)
+		}
+	})
 }
 
 func TestAPodIsReconciledForWhatEndsAfterTheLastLookOfATeardown(t *testing.T) {
-	next := map[string]string{"scratch": "two", "two": "three", "three": "four"}
-	script := &scripted{unpublish: func(dir string) error {
-		var err error
-		if name := next[filepath.Base(dir)]; name != "" {
-			err = os.Mkdir(filepath.Join(filepath.Dir(dir), name), 0o750)
+	synctest.Test(t, func(t *testing.T) {
+		next := map[string]string{"scratch": "two", "two": "three", "three": "four"}
+		script := &scripted{unpublish: func(dir string) error {
+			var err error
+			if name := next[filepath.Base(dir)]; name != "" {
+				err = os.Mkdir(filepath.Join(filepath.Dir(dir), name), 0o750)
+			}
+			return errors.Join(err, os.RemoveAll(dir))
+		}}
+		api := clientWith(interceptor.Funcs{})
+		bench, woken := newBench(t, api, api, withTypes(script)), make(chan types.UID, 10)
+		bench.operations.OnEnd(func(pod types.UID) { woken <- pod })
+
+		if _, err := bench.Reconcile(t.Context(), nodetest.SomePod); err != nil {
+			t.Fatal(err)
 		}
-		return errors.Join(err, os.RemoveAll(dir))
-	}}
-	api := clientWith(interceptor.Funcs{})
-	bench, woken := newBench(t, api, api, withTypes(script)), make(chan types.UID, 10)
-	bench.operations.OnEnd(func(pod types.UID) { woken <- pod })
+		bench.operations.Wait()
 
-	if _, err := bench.Reconcile(t.Context(), nodetest.SomePod); err != nil {
-		t.Fatal(err)
-	}
-	bench.operations.Wait()
-
-	if len(woken) != 1 {
-		t.Errorf("it is woken %d times", len(woken))
-	}
+		if len(woken) != 1 {
+			t.Errorf("it is woken %d times", len(woken))
+		}
+	})
 }
