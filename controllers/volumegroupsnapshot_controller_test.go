@@ -193,12 +193,13 @@ var _ = Describe("A VolumeGroupSnapshot that Stowage binds", func() {
 		}
 	})
 
-	It("leaves its claims free if it is deleted before the driver answers", func() {
+	It("leaves its claims free if it is deleted before the driver answers, though the cache still shows a VolumeSnapshot of one", func() {
 		w, claims, group := toBeGroupBound()
 		Expect(w.reconcileVolumeGroupSnapshots()).To(Succeed())
 		Expect(w.read(claims[0]).Finalizers).To(ContainElement(snapshots.ClaimProtection))
 
 		w.delete(group)
+		w.views.binds.Client = stillListing{w.views.binds.Client, volumeSnapshot("another")}
 		w.settleGroupBinding()
 
 		Expect(w.gone(group)).To(BeTrue())

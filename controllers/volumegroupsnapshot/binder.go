@@ -47,7 +47,7 @@ func (b *binder) bind(ctx context.Context, group *groupsnapshotv1.VolumeGroupSna
 	if err := b.Copy(ctx, bindable(group), contentOf(content)); err != nil || !snapshots.IsGroupReady(group) {
 		return err
 	}
-	return b.Release(ctx, group.UID, group.Namespace, "")
+	return b.ReleaseAll(ctx, group.UID, group.Namespace)
 }
 
 // make makes the content of a VolumeGroupSnapshot.
@@ -119,7 +119,7 @@ func (b *binder) release(ctx context.Context, group *groupsnapshotv1.VolumeGroup
 			return ctrl.Result{}, err
 		}
 	}
-	if err := b.Release(ctx, group.UID, group.Namespace, ""); err != nil {
+	if err := b.ReleaseAll(ctx, group.UID, group.Namespace); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, b.Unprotect(ctx, bindable(group), snapshots.GroupBoundProtection)

@@ -93,8 +93,8 @@ func (r *Reconciler) isSettled(ctx context.Context, group *groupsnapshotv1.Volum
 	if err != nil || len(unadopted) > 0 {
 		return false, err
 	}
-	kept, err := r.binder.Kept(ctx, group.UID, group.Namespace, "")
-	return len(kept) == 0, err
+	has, err := r.binder.HasToRelease(ctx, group.UID, group.Namespace, "")
+	return !has, err
 }
 
 // SetupWithManager watches VolumeGroupSnapshots, their contents and members, and the claims of which they are made. The API

@@ -87,13 +87,13 @@ func (b *binder) releaseClaim(ctx context.Context, snapshot *snapshotv1.VolumeSn
 	if name == "" || !snapshots.IsReady(snapshot) && snapshot.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return b.Release(ctx, snapshot.UID, snapshot.Namespace, name)
+	return b.Release(ctx, snapshot.UID, client.ObjectKey{Namespace: snapshot.Namespace, Name: name})
 }
 
 // release lets a deleted VolumeSnapshot go once no claim is restored from it and, with policy Delete, once its content is
 // gone. Policy and content are those of a live read.
 func (b *binder) release(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) (ctrl.Result, error) {
-	if !isProtected(snapshot) {
+	if !snapshots.IsProtected(snapshot) {
 		return ctrl.Result{}, nil
 	}
 	if controllerutil.ContainsFinalizer(snapshot, snapshots.GroupMemberProtection) {
@@ -111,5 +111,5 @@ func (b *binder) release(ctx context.Context, snapshot *snapshotv1.VolumeSnapsho
 	if err := b.releaseClaim(ctx, snapshot); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, b.Unprotect(ctx, bindable(snapshot), protections...)
+	return ctrl.Result{}, b.Unprotect(ctx, bindable(snapshot), snapshots.Protections...)
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) isSettled(ctx context.Context, snapshot *snapshotv1.VolumeS
 	case isUnboundMember(snapshot):
 		return true, nil
 	case !snapshot.DeletionTimestamp.IsZero():
-		return !isProtected(snapshot), nil
+		return !snapshots.IsProtected(snapshot), nil
 	case !bindable(snapshot).IsComplete():
 		return false, nil
 	}
@@ -88,8 +88,8 @@ func (r *Reconciler) isSettled(ctx context.Context, snapshot *snapshotv1.VolumeS
 	if name == "" {
 		return true, nil
 	}
-	kept, err := r.binder.Kept(ctx, snapshot.UID, snapshot.Namespace, name)
-	return len(kept) == 0, err
+	has, err := r.binder.HasToRelease(ctx, snapshot.UID, snapshot.Namespace, name)
+	return !has, err
 }
 
 // SetupWithManager watches VolumeSnapshots, their contents, the claims that they are made of, and those that are

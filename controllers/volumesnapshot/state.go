@@ -1,10 +1,7 @@
 package volumesnapshot
 
 import (
-	"slices"
-
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/internal/snapshots"
@@ -15,10 +12,7 @@ func bindable(snapshot *snapshotv1.VolumeSnapshot) snapshotbinding.Snapshot {
 	if snapshot.Status == nil {
 		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{}
 	}
-	status, made := snapshot.Status, snapshots.ContentName(snapshot.UID)
-	if snapshots.Group(snapshot) != nil {
-		made = snapshots.MemberContentName(snapshot)
-	}
+	status, made := snapshot.Status, snapshots.ContentNameOf(snapshot)
 	return snapshotbinding.Snapshot{
 		Object: snapshot, Class: &snapshot.Spec.VolumeSnapshotClassName, Given: snapshot.Spec.Source.VolumeSnapshotContentName, Made: made,
 		Bound: &status.BoundVolumeSnapshotContentName, Ready: &status.ReadyToUse, Created: &status.CreationTime, Error: &status.Error, Size: &status.RestoreSize,
@@ -33,15 +27,7 @@ func isUnboundMember(snapshot *snapshotv1.VolumeSnapshot) bool {
 // finalizers are those of a VolumeSnapshot whose content has this policy, apart from its group's.
 func finalizers(snapshot *snapshotv1.VolumeSnapshot, policy snapshotv1.DeletionPolicy) []string {
 	if policy == snapshotv1.VolumeSnapshotContentDelete && !snapshots.IsInGroup(snapshot) {
-		return protections
+		return snapshots.Protections
 	}
 	return []string{snapshots.SourceProtection}
-}
-
-// protections are the finalizers of this package.
-var protections = []string{snapshots.SourceProtection, snapshots.BoundProtection}
-
-// isProtected reports whether a VolumeSnapshot has a finalizer of this package.
-func isProtected(snapshot *snapshotv1.VolumeSnapshot) bool {
-	return slices.ContainsFunc(protections, func(finalizer string) bool { return controllerutil.ContainsFinalizer(snapshot, finalizer) })
 }

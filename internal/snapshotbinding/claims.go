@@ -90,9 +90,24 @@ func (c *Claims) Protect(ctx context.Context, claim *corev1.PersistentVolumeClai
 // errUnprotected is that of a claim that another snapshot let go just then.
 var errUnprotected = errors.New("nothing protects it any more")
 
-// Kept returns, from the cache, the claims of a namespace, or that of a name, that are kept though only the snapshot with this
-// UID needs them.
-func (c *Claims) Kept(ctx context.Context, of types.UID, namespace, name string) ([]types.NamespacedName, error) {
+// HasToRelease reports, from the cache, whether claims of a namespace, or that of a name, are kept though only the snapshot with
+// this UID needs them.
+func (c *Claims) HasToRelease(ctx context.Context, of types.UID, namespace, name string) (bool, error) {
+	kept, err := c.kept(ctx, namespace, name)
+	if err != nil {
+		return false, err
+	}
+	for _, claim := range kept {
+		used, err := isUsed(ctx, c.client, claim, of, client.MatchingFields{index.SnapshotsByClaim: claim.Name})
+		if err != nil || !used {
+			return !used, err
+		}
+	}
+	return false, nil
+}
+
+// kept returns, from the cache, the claims of a namespace, or that of a name, that snapshots keep.
+func (c *Claims) kept(ctx context.Context, namespace, name string) ([]*corev1.PersistentVolumeClaim, error) {
 	claims := &corev1.PersistentVolumeClaimList{Items: make([]corev1.PersistentVolumeClaim, 1)}
 	var err error
 	if name == "" {
@@ -103,34 +118,18 @@ func (c *Claims) Kept(ctx context.Context, of types.UID, namespace, name string)
 	if err != nil {
 		return nil, fmt.Errorf("reading the claims of namespace %s: %w", namespace, err)
 	}
-	var kept []types.NamespacedName
+	var kept []*corev1.PersistentVolumeClaim
 	for i := range claims.Items {
-		claim := &claims.Items[i]
-		if !controllerutil.ContainsFinalizer(claim, snapshots.ClaimProtection) {
-			continue
-		}
-		used, err := isUsed(ctx, c.client, claim, of, client.MatchingFields{index.SnapshotsByClaim: claim.Name})
-		if err != nil {
-			return nil, err
-		}
-		if !used {
-			kept = append(kept, client.ObjectKeyFromObject(claim))
+		if claim := &claims.Items[i]; controllerutil.ContainsFinalizer(claim, snapshots.ClaimProtection) {
+			kept = append(kept, claim)
 		}
 	}
 	return kept, nil
 }
 
-// Release lets claims go that a snapshot kept which is ready, or is deleted, unless others are being made of them. They are
-// those of a namespace, or that of a name. The cache only saves live reads.
-func (c *Claims) Release(ctx context.Context, of types.UID, namespace, name string) error {
-	kept, err := c.Kept(ctx, of, namespace, name)
-	for _, key := range kept {
-		err = errors.Join(err, c.release(ctx, of, key))
-	}
-	return err
-}
-
-func (c *Claims) release(ctx context.Context, of types.UID, key types.NamespacedName) error {
+// Release lets a claim go that a snapshot kept which is ready, or whose content has ended, unless others are being made of it. It reads
+// live, after what it reports of the snapshot was written: of snapshots that end at once, the last one to read finds no other.
+func (c *Claims) Release(ctx context.Context, of types.UID, key types.NamespacedName) error {
 	done, err := c.one.Acquire(ctx, key.String())
 	if err != nil {
 		return err
@@ -140,6 +139,10 @@ func (c *Claims) release(ctx context.Context, of types.UID, key types.Namespaced
 	if err := c.live.Get(ctx, key, claim); err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "reading claim %s", key)
 	}
+	before := claim.DeepCopy()
+	if !controllerutil.RemoveFinalizer(claim, snapshots.ClaimProtection) {
+		return nil
+	}
 	for _, uses := range []func() (bool, error){
 		func() (bool, error) { return isUsed(ctx, c.live, claim, of) },
 		func() (bool, error) { return c.isGrouped(ctx, claim, of) },
@@ -148,25 +151,51 @@ func (c *Claims) release(ctx context.Context, of types.UID, key types.Namespaced
 			return err
 		}
 	}
-	before := claim.DeepCopy()
-	if !controllerutil.RemoveFinalizer(claim, snapshots.ClaimProtection) {
-		return nil
-	}
 	return wrap.Error(client.IgnoreNotFound(c.client.Patch(ctx, claim, patch.Fenced(before))), "letting claim %s go", key)
 }
 
-// isUsed reports whether a VolumeSnapshot with another UID is being made of a claim.
+// ReleaseAll does what Release does for the claims of a namespace that the cache shows as kept.
+func (c *Claims) ReleaseAll(ctx context.Context, of types.UID, namespace string) error {
+	kept, err := c.kept(ctx, namespace, "")
+	for _, claim := range kept {
+		err = errors.Join(err, c.Release(ctx, of, client.ObjectKeyFromObject(claim)))
+	}
+	return err
+}
+
+// isUsed reports whether a VolumeSnapshot with another UID needs a claim.
 func isUsed(ctx context.Context, from client.Reader, claim *corev1.PersistentVolumeClaim, but types.UID, options ...client.ListOption) (bool, error) {
 	others := &snapshotv1.VolumeSnapshotList{}
 	if err := from.List(ctx, others, append(options, client.InNamespace(claim.Namespace))...); err != nil {
 		return false, fmt.Errorf("listing the VolumeSnapshots of namespace %s: %w", claim.Namespace, err)
 	}
 	for i := range others.Items {
-		if other := &others.Items[i]; other.UID != but && snapshots.SourceClaim(other) == claim.Name && !snapshots.IsReady(other) {
-			return true, nil
+		other := &others.Items[i]
+		if other.UID == but || snapshots.SourceClaim(other) != claim.Name {
+			continue
+		}
+		if needs, err := needsClaim(ctx, from, other); needs || err != nil {
+			return needs, err
 		}
 	}
 	return false, nil
+}
+
+// needsClaim reports whether a VolumeSnapshot needs the claim that it is made of: until it is ready. A deleted one does until its content
+// has ended: of several, the last one finds none. The API server gives no deleted one a finalizer again, so few contents are read.
+func needsClaim(ctx context.Context, from client.Reader, snapshot *snapshotv1.VolumeSnapshot) (bool, error) {
+	if snapshots.IsReady(snapshot) || snapshot.DeletionTimestamp.IsZero() {
+		return !snapshots.IsReady(snapshot), nil
+	}
+	if !snapshots.IsProtected(snapshot) {
+		return false, nil
+	}
+	content := &snapshotv1.VolumeSnapshotContent{}
+	if err := from.Get(ctx, client.ObjectKey{Name: snapshots.ContentNameOf(snapshot)}, content); err != nil {
+		return false, wrap.Error(client.IgnoreNotFound(err), "reading the content of VolumeSnapshot %s", client.ObjectKeyFromObject(snapshot))
+	}
+	isEnded := content.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentDelete && metav1.HasAnnotation(content.ObjectMeta, snapshots.BeingDeleted)
+	return snapshots.IsOf(content, snapshot) && !isEnded, nil
 }
 
 // isGrouped reports whether a VolumeGroupSnapshot with another UID is being made of a claim. A deleted one needs it no more: its

@@ -41,8 +41,7 @@ func (c *Claims) EndUnowned(ctx context.Context, owner client.Object, content Co
 	}
 	err = client.IgnoreNotFound(err)
 	for _, claim := range claims {
-		// The cache doesn't show yet what was just written.
-		err = errors.Join(err, c.release(ctx, owner.GetUID(), claim))
+		err = errors.Join(err, c.Release(ctx, owner.GetUID(), claim))
 	}
 	if err != nil {
 		return err

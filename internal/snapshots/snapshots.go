@@ -5,11 +5,14 @@
 package snapshots
 
 import (
+	"slices"
+
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend/named"
@@ -58,6 +61,14 @@ func ClassOf(class runtime.Object) *snapshotv1.VolumeSnapshotClass {
 // ContentName is the name of the content that is made for the VolumeSnapshot with this UID.
 func ContentName(owner types.UID) string { return "snapcontent-" + string(owner) }
 
+// ContentNameOf is the name of the content that a VolumeSnapshot of a claim has, or gets.
+func ContentNameOf(snapshot *snapshotv1.VolumeSnapshot) string {
+	if Group(snapshot) != nil {
+		return MemberContentName(snapshot)
+	}
+	return ContentName(snapshot.UID)
+}
+
 // UndeletableName is the name of the content that keeps the snapshot of a deleted content with this UID.
 func UndeletableName(deleted types.UID) string { return "undeletable-" + string(deleted) }
 
@@ -82,6 +93,14 @@ func IsBegun(content *snapshotv1.VolumeSnapshotContent) bool {
 		handle = ptr.Deref(content.Status.SnapshotHandle, "")
 	}
 	return content.Labels[stowagev1alpha1.BackendLabel] != "" && !named.IsSnapshot(handle)
+}
+
+// Protections are the finalizers of a VolumeSnapshot, apart from its group's.
+var Protections = []string{SourceProtection, BoundProtection}
+
+// IsProtected reports whether a VolumeSnapshot has one of its finalizers, apart from its group's.
+func IsProtected(snapshot *snapshotv1.VolumeSnapshot) bool {
+	return slices.ContainsFunc(Protections, func(finalizer string) bool { return controllerutil.ContainsFinalizer(snapshot, finalizer) })
 }
 
 // IsReady reports whether claims can be restored from a VolumeSnapshot.

@@ -1,0 +1,171 @@
+package controllers
+
+import (
+	"context"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/snapshots"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+var _ = Describe("The claim of VolumeSnapshots that are deleted while they are made", func() {
+	It("is let go though each is still there as the other looks", func() {
+		w, claim, first, second := twoInTheMaking()
+		w.endContents(first, second)
+		w.views.binds.Client = &beforePatch{w.views.binds.Client, first.Name, func() { w.reconcileVolumeSnapshot(second) }}
+
+		w.reconcileVolumeSnapshot(first)
+
+		w.expectLetGo(claim, first, second)
+	})
+
+	It("is let go though the cache still shows another", func() {
+		w, claim, first, second := twoInTheMaking()
+		w.endContents(first, second)
+		w.reconcileVolumeSnapshot(second)
+		w.protectForSnapshots(claim)
+		w.views.binds.Client = stillListing{w.views.binds.Client, volumeSnapshot("another")}
+
+		w.reconcileVolumeSnapshot(first)
+
+		w.expectLetGo(claim, first, second)
+	})
+
+	It("is let go though the cache doesn't show yet that it is kept", func() {
+		w, claim, first, second := twoInTheMaking()
+		w.endContents(first, second)
+		free := w.read(claim)
+		free.Finalizers = nil
+		w.views.binds.Client = oldState[*corev1.PersistentVolumeClaim]{w.views.binds.Client, free}
+
+		Expect(w.reconcileVolumeSnapshots()).To(Succeed())
+
+		w.expectLetGo(claim, first, second)
+	})
+
+	It("is kept while the content of one is still there", func() {
+		w, claim, first, second := twoInTheMaking()
+		w.delete(second)
+		w.endContents(first)
+
+		w.reconcileVolumeSnapshot(first)
+
+		Expect(w.gone(first)).To(BeTrue())
+		Expect(w.read(claim).Finalizers).To(ContainElement(snapshots.ClaimProtection))
+		w.settleBinding()
+		w.expectLetGo(claim, second)
+	})
+
+	It("is let go though the content of one stays, with policy Retain", func() {
+		w, claim, first, second := twoInTheMaking()
+		for _, snapshot := range []*snapshotv1.VolumeSnapshot{first, second} {
+			update(w, contentOf(w, snapshot), func(content *snapshotv1.VolumeSnapshotContent) {
+				content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
+			})
+			w.delete(snapshot)
+		}
+		w.views.binds.Client = &beforePatch{w.views.binds.Client, first.Name, func() { w.reconcileVolumeSnapshot(second) }}
+
+		w.reconcileVolumeSnapshot(first)
+
+		w.expectLetGo(claim, first, second)
+	})
+
+	It("is let go though a finalizer of another program keeps one", func() {
+		w, claim, first, second := twoInTheMaking()
+		update(w, second, func(snapshot *snapshotv1.VolumeSnapshot) {
+			snapshot.Finalizers = append(snapshot.Finalizers, "example.com/kept")
+		})
+		w.delete(first)
+		w.delete(second)
+
+		w.settleBinding()
+
+		Expect(w.gone(second)).To(BeFalse())
+		w.expectLetGo(claim, first)
+	})
+})
+
+// twoInTheMaking is a cluster with two VolumeSnapshots of a claim that the storage makes.
+func twoInTheMaking() (w *world, claim *corev1.PersistentVolumeClaim, first, second *snapshotv1.VolumeSnapshot) {
+	GinkgoHelper()
+	w, claim, first = toBeBound()
+	second = volumeSnapshot("second")
+	w.create(second)
+	w.storage.SetUploading(true)
+	w.settleBinding()
+	Expect(w.read(claim).Finalizers).To(ContainElement(snapshots.ClaimProtection))
+	return w, claim, first, second
+}
+
+// endContents deletes VolumeSnapshots, and has their contents end before these notice it.
+func (w *world) endContents(of ...*snapshotv1.VolumeSnapshot) {
+	GinkgoHelper()
+	for _, snapshot := range of {
+		w.delete(snapshot)
+		w.reconcileVolumeSnapshot(snapshot)
+		content := contentOf(w, snapshot)
+		Eventually(func() bool {
+			_, err := w.snapshots.Reconcile(w.logging(), wake.Request(content))
+			Expect(err).NotTo(HaveOccurred())
+			return w.gone(content)
+		}).Should(BeTrue())
+	}
+}
+
+// protectForSnapshots keeps a claim as for a VolumeSnapshot that is made of it.
+func (w *world) protectForSnapshots(claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	update(w, w.read(claim), func(claim *corev1.PersistentVolumeClaim) {
+		claim.Finalizers = append(claim.Finalizers, snapshots.ClaimProtection)
+	})
+}
+
+func (w *world) reconcileVolumeSnapshot(snapshot *snapshotv1.VolumeSnapshot) {
+	GinkgoHelper()
+	_, err := w.binds.Reconcile(w.logging(), wake.Request(snapshot))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// expectLetGo expects that VolumeSnapshots are gone, and that none keeps the claim.
+func (w *world) expectLetGo(claim *corev1.PersistentVolumeClaim, gone ...*snapshotv1.VolumeSnapshot) {
+	GinkgoHelper()
+	for _, snapshot := range gone {
+		Expect(w.gone(snapshot)).To(BeTrue(), snapshot.Name)
+	}
+	expectFree(w, claim)
+}
+
+// beforePatch is a client that does something before it first patches the object of a name.
+type beforePatch struct {
+	client.Client
+	of string
+	do func()
+}
+
+func (c *beforePatch) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if do := c.do; do != nil && object.GetName() == c.of {
+		c.do = nil
+		do()
+	}
+	return c.Client.Patch(ctx, object, patch, options...)
+}
+
+// stillListing is a cache whose lists have one more VolumeSnapshot.
+type stillListing struct {
+	client.Client
+	snapshot *snapshotv1.VolumeSnapshot
+}
+
+func (c stillListing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := c.Client.List(ctx, list, options...)
+	if list, is := list.(*snapshotv1.VolumeSnapshotList); is {
+		list.Items = append(list.Items, *c.snapshot)
+	}
+	return err
+}
