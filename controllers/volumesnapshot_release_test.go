@@ -11,58 +11,59 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("The claim of VolumeSnapshots that are deleted while they are made", func() {
-	It("is let go though each is still there as the other looks", func() {
-		w, claim, first, second := twoInTheMaking()
+	It("is released though each is still there as the other looks", func() {
+		w, first, second := twoInTheMaking()
 		w.endContents(first, second)
 		w.views.binds.Client = &beforePatch{w.views.binds.Client, first.Name, func() { w.reconcileVolumeSnapshot(second) }}
 
 		w.reconcileVolumeSnapshot(first)
 
-		w.expectLetGo(claim, first, second)
+		w.expectReleased(first, second)
 	})
 
-	It("is let go though the cache still shows another", func() {
-		w, claim, first, second := twoInTheMaking()
+	It("is released though the cache still shows another", func() {
+		w, first, second := twoInTheMaking()
 		w.endContents(first, second)
 		w.reconcileVolumeSnapshot(second)
-		w.protectForSnapshots(claim)
+		w.protectForSnapshots(sourceOf(w, first))
 		w.views.binds.Client = stillListing{w.views.binds.Client, volumeSnapshot("another")}
 
 		w.reconcileVolumeSnapshot(first)
 
-		w.expectLetGo(claim, first, second)
+		w.expectReleased(first, second)
 	})
 
-	It("is let go though the cache doesn't show yet that it is kept", func() {
-		w, claim, first, second := twoInTheMaking()
+	It("is released though the cache doesn't show yet that it is kept", func() {
+		w, first, second := twoInTheMaking()
 		w.endContents(first, second)
-		free := w.read(claim)
+		free := sourceOf(w, first)
 		free.Finalizers = nil
 		w.views.binds.Client = oldState[*corev1.PersistentVolumeClaim]{w.views.binds.Client, free}
 
 		Expect(w.reconcileVolumeSnapshots()).To(Succeed())
 
-		w.expectLetGo(claim, first, second)
+		w.expectReleased(first, second)
 	})
 
 	It("is kept while the content of one is still there", func() {
-		w, claim, first, second := twoInTheMaking()
+		w, first, second := twoInTheMaking()
 		w.delete(second)
 		w.endContents(first)
 
 		w.reconcileVolumeSnapshot(first)
 
 		Expect(w.gone(first)).To(BeTrue())
-		Expect(w.read(claim).Finalizers).To(ContainElement(snapshots.ClaimProtection))
+		Expect(sourceOf(w, first).Finalizers).To(ContainElement(snapshots.ClaimProtection))
 		w.settleBinding()
-		w.expectLetGo(claim, second)
+		w.expectReleased(second)
 	})
 
-	It("is let go though the content of one stays, with policy Retain", func() {
-		w, claim, first, second := twoInTheMaking()
+	It("is released though the content of one stays, with policy Retain", func() {
+		w, first, second := twoInTheMaking()
 		for _, snapshot := range []*snapshotv1.VolumeSnapshot{first, second} {
 			update(w, contentOf(w, snapshot), func(content *snapshotv1.VolumeSnapshotContent) {
 				content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
@@ -73,11 +74,11 @@ var _ = Describe("The claim of VolumeSnapshots that are deleted while they are m
 
 		w.reconcileVolumeSnapshot(first)
 
-		w.expectLetGo(claim, first, second)
+		w.expectReleased(first, second)
 	})
 
-	It("is let go though a finalizer of another program keeps one", func() {
-		w, claim, first, second := twoInTheMaking()
+	It("is released though a finalizer of another program keeps one", func() {
+		w, first, second := twoInTheMaking()
 		update(w, second, func(snapshot *snapshotv1.VolumeSnapshot) {
 			snapshot.Finalizers = append(snapshot.Finalizers, "example.com/kept")
 		})
@@ -87,20 +88,26 @@ var _ = Describe("The claim of VolumeSnapshots that are deleted while they are m
 		w.settleBinding()
 
 		Expect(w.gone(second)).To(BeFalse())
-		w.expectLetGo(claim, first)
+		w.expectReleased(first)
 	})
 })
 
 // twoInTheMaking is a cluster with two VolumeSnapshots of a claim that the storage makes.
-func twoInTheMaking() (w *world, claim *corev1.PersistentVolumeClaim, first, second *snapshotv1.VolumeSnapshot) {
+func twoInTheMaking() (w *world, first, second *snapshotv1.VolumeSnapshot) {
 	GinkgoHelper()
-	w, claim, first = toBeBound()
+	w, _, first = toBeBound()
 	second = volumeSnapshot("second")
 	w.create(second)
 	w.storage.SetUploading(true)
 	w.settleBinding()
-	Expect(w.read(claim).Finalizers).To(ContainElement(snapshots.ClaimProtection))
-	return w, claim, first, second
+	Expect(sourceOf(w, first).Finalizers).To(ContainElement(snapshots.ClaimProtection))
+	return w, first, second
+}
+
+// sourceOf is the claim that a VolumeSnapshot is made of.
+func sourceOf(w *world, snapshot *snapshotv1.VolumeSnapshot) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	return w.read(Claim(ClaimNamed(snapshots.SourceClaim(snapshot))))
 }
 
 // endContents deletes VolumeSnapshots, and has their contents end before these notice it.
@@ -121,7 +128,7 @@ func (w *world) endContents(of ...*snapshotv1.VolumeSnapshot) {
 // protectForSnapshots keeps a claim as for a VolumeSnapshot that is made of it.
 func (w *world) protectForSnapshots(claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	update(w, w.read(claim), func(claim *corev1.PersistentVolumeClaim) {
+	update(w, claim, func(claim *corev1.PersistentVolumeClaim) {
 		claim.Finalizers = append(claim.Finalizers, snapshots.ClaimProtection)
 	})
 }
@@ -132,13 +139,13 @@ func (w *world) reconcileVolumeSnapshot(snapshot *snapshotv1.VolumeSnapshot) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// expectLetGo expects that VolumeSnapshots are gone, and that none keeps the claim.
-func (w *world) expectLetGo(claim *corev1.PersistentVolumeClaim, gone ...*snapshotv1.VolumeSnapshot) {
+// expectReleased expects that VolumeSnapshots of a claim are gone, and that none keeps it.
+func (w *world) expectReleased(gone ...*snapshotv1.VolumeSnapshot) {
 	GinkgoHelper()
 	for _, snapshot := range gone {
 		Expect(w.gone(snapshot)).To(BeTrue(), snapshot.Name)
+		expectFree(w, sourceOf(w, snapshot))
 	}
-	expectFree(w, claim)
 }
 
 // beforePatch is a client that does something before it first patches the object of a name.
