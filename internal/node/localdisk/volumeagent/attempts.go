@@ -21,25 +21,26 @@ type attempts struct {
 	live client.Reader
 
 	mu sync.Mutex
-	// uids are those of the NodeVolumes, by their names. Nil: they have not been listed yet.
-	uids map[string]types.UID
+	// listed and tried are the UIDs of NodeVolumes, by their names. Nil: they have not been listed yet. What was listed is
+	// never dropped: a cache may still be at one of the name that was there before.
+	listed, tried map[string]types.UID
 }
 
 // beginFirst reports whether no process tried to make a volume before. After that, there was an attempt.
 func (a *attempts) beginFirst(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.uids == nil {
+	if a.listed == nil {
 		listed, err := a.list(ctx)
 		if err != nil {
 			return false, err
 		}
-		a.uids = listed
+		a.listed, a.tried = listed, map[string]types.UID{}
 	}
-	if a.uids[volume.Name] == volume.UID {
+	if a.listed[volume.Name] == volume.UID || a.tried[volume.Name] == volume.UID {
 		return false, nil
 	}
-	a.uids[volume.Name] = volume.UID
+	a.tried[volume.Name] = volume.UID
 	return true, nil
 }
 
@@ -60,5 +61,5 @@ func (a *attempts) list(ctx context.Context) (map[string]types.UID, error) {
 func (a *attempts) forget(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.uids, name)
+	delete(a.tried, name)
 }

@@ -6,6 +6,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
@@ -26,6 +29,21 @@ var _ = Describe("A volume that an agent makes", func() {
 
 	It("is read live before, if an earlier agent may have made it", func(ctx context.Context) {
 		n.reconcile(ctx, there)
+		Expect(ready(ctx, there)).To(Equal("True Ready"))
+		Expect(reads.Load()).To(BeEquivalentTo(1))
+	})
+
+	It("is read live before, if an earlier agent may have made it, though the cache is at one of its name that is gone", func(ctx context.Context) {
+		cache := &lacking{Client: n.api}
+		n.reconciler = volumeagent.NewReconciler(n.options(cache))
+		n.reconcile(ctx, n.volume(ctx))
+		cache.name = there.Name
+		n.reconcile(ctx, there)
+		cache.name = ""
+		reads.Store(0)
+
+		n.reconcile(ctx, there)
+
 		Expect(ready(ctx, there)).To(Equal("True Ready"))
 		Expect(reads.Load()).To(BeEquivalentTo(1))
 	})
@@ -84,3 +102,16 @@ var _ = Describe("A volume that an agent makes", func() {
 		Expect(reads.Load()).To(BeEquivalentTo(1))
 	})
 })
+
+// lacking is a cache that lacks the object of a name.
+type lacking struct {
+	client.Client
+	name string
+}
+
+func (c *lacking) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if key.Name == c.name {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	return c.Client.Get(ctx, key, object, options...)
+}
