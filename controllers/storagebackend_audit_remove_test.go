@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -277,18 +279,21 @@ func (unyielding) Delete(_ context.Context, id string) error {
 	return backend.Conflict.Errorf("volume %s belongs to another cluster", id)
 }
 
-// showing is a cache that still shows a volume.
+// showing is a cache whose lists still have an object.
 type showing struct {
 	client.Client
-	volume *corev1.PersistentVolume
+	object client.Object
 }
 
 func (c showing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	err := c.Client.List(ctx, list, options...)
-	if volumes, isVolumes := list.(*corev1.PersistentVolumeList); isVolumes {
-		volumes.Items = append(volumes.Items, *c.volume)
+	shown, unknown := c.GroupVersionKindFor(c.object)
+	listed, unlisted := c.GroupVersionKindFor(list)
+	if err := errors.Join(err, unknown, unlisted); err != nil || listed.Kind != shown.Kind+"List" {
+		return err
 	}
-	return err
+	items, err := meta.ExtractList(list)
+	return errors.Join(err, meta.SetList(list, append(items, c.object)))
 }
 
 // beforeStatus does something before each write of a status.

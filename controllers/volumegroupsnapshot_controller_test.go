@@ -199,7 +199,7 @@ var _ = Describe("A VolumeGroupSnapshot that Stowage binds", func() {
 		Expect(w.read(claims[0]).Finalizers).To(ContainElement(snapshots.ClaimProtection))
 
 		w.delete(group)
-		w.views.binds.Client = stillListing{w.views.binds.Client, volumeSnapshot("another")}
+		w.views.binds.Client = showing{w.views.binds.Client, volumeSnapshot("another")}
 		w.settleGroupBinding()
 
 		Expect(w.gone(group)).To(BeTrue())

@@ -439,9 +439,7 @@ var _ = Describe("A VolumeSnapshot that Stowage binds", func() {
 		content.Finalizers = nil
 		w.create(content)
 		update(w, snapshot, func(snapshot *snapshotv1.VolumeSnapshot) { snapshot.Finalizers = []string{snapshots.SourceProtection} })
-		update(w, w.read(claim), func(claim *corev1.PersistentVolumeClaim) {
-			claim.Finalizers = append(claim.Finalizers, snapshots.ClaimProtection)
-		})
+		w.protectForSnapshots(w.read(claim))
 
 		w.settleBinding()
 

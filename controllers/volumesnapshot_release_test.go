@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/snapshotbinding"
 	"github.com/stowage-dev/stowage/internal/snapshots"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -30,7 +32,7 @@ var _ = Describe("The claim of VolumeSnapshots that are deleted while they are m
 		w.endContents(first, second)
 		w.reconcileVolumeSnapshot(second)
 		w.protectForSnapshots(sourceOf(w, first))
-		w.views.binds.Client = stillListing{w.views.binds.Client, volumeSnapshot("another")}
+		w.views.binds.Client = showing{w.views.binds.Client, volumeSnapshot("another")}
 
 		w.reconcileVolumeSnapshot(first)
 
@@ -88,6 +90,12 @@ var _ = Describe("The claim of VolumeSnapshots that are deleted while they are m
 		w.settleBinding()
 
 		Expect(w.gone(second)).To(BeFalse())
+		w.expectReleased(first)
+
+		By("reading no content of it: a tenant may leave thousands like that")
+		w.protectForSnapshots(sourceOf(w, first))
+		kept := snapshotbinding.New(w.views.binds, withoutContents{w.reads})
+		Expect(kept.Release(context.Background(), "another", client.ObjectKeyFromObject(sourceOf(w, first)))).To(Succeed())
 		w.expectReleased(first)
 	})
 })
@@ -163,16 +171,12 @@ func (c *beforePatch) Patch(ctx context.Context, object client.Object, patch cli
 	return c.Client.Patch(ctx, object, patch, options...)
 }
 
-// stillListing is a cache whose lists have one more VolumeSnapshot.
-type stillListing struct {
-	client.Client
-	snapshot *snapshotv1.VolumeSnapshot
-}
+// withoutContents is an API server that can't be asked for contents.
+type withoutContents struct{ client.Reader }
 
-func (c stillListing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	err := c.Client.List(ctx, list, options...)
-	if list, is := list.(*snapshotv1.VolumeSnapshotList); is {
-		list.Items = append(list.Items, *c.snapshot)
+func (r withoutContents) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, is := object.(*snapshotv1.VolumeSnapshotContent); is {
+		return errors.New("a content was read")
 	}
-	return err
+	return r.Reader.Get(ctx, key, object, options...)
 }

@@ -127,8 +127,8 @@ func (c *Claims) kept(ctx context.Context, namespace, name string) ([]*corev1.Pe
 	return kept, nil
 }
 
-// Release lets a claim go that a snapshot kept which is ready, or whose content has ended, unless others are being made of it. It reads
-// live, after what it reports of the snapshot was written: of snapshots that end at once, the last one to read finds no other.
+// Release lets a claim go that a snapshot kept, unless others are being made of it. The snapshot is ready on the API server, or its content
+// has ended there. All is read live after that: of snapshots that end at once, the last one to read finds no other.
 func (c *Claims) Release(ctx context.Context, of types.UID, key types.NamespacedName) error {
 	done, err := c.one.Acquire(ctx, key.String())
 	if err != nil {
@@ -184,10 +184,12 @@ func isUsed(ctx context.Context, from client.Reader, claim *corev1.PersistentVol
 // needsClaim reports whether a VolumeSnapshot needs the claim that it is made of: until it is ready. A deleted one does until its content
 // has ended: of several, the last one finds none. The API server gives no deleted one a finalizer again, so few contents are read.
 func needsClaim(ctx context.Context, from client.Reader, snapshot *snapshotv1.VolumeSnapshot) (bool, error) {
-	if snapshots.IsReady(snapshot) || snapshot.DeletionTimestamp.IsZero() {
-		return !snapshots.IsReady(snapshot), nil
-	}
-	if !snapshots.IsProtected(snapshot) {
+	switch {
+	case snapshots.IsReady(snapshot):
+		return false, nil
+	case snapshot.DeletionTimestamp.IsZero():
+		return true, nil
+	case !snapshots.IsProtected(snapshot):
 		return false, nil
 	}
 	content := &snapshotv1.VolumeSnapshotContent{}
@@ -199,7 +201,7 @@ func needsClaim(ctx context.Context, from client.Reader, snapshot *snapshotv1.Vo
 }
 
 // isGrouped reports whether a VolumeGroupSnapshot with another UID is being made of a claim. A deleted one needs it no more: its
-// members keep it as long as they are there.
+// members do until their contents have ended.
 func (c *Claims) isGrouped(ctx context.Context, claim *corev1.PersistentVolumeClaim, but types.UID) (bool, error) {
 	groups := &groupsnapshotv1.VolumeGroupSnapshotList{}
 	err := c.live.List(ctx, groups, client.InNamespace(claim.Namespace))
