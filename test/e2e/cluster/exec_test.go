@@ -1,13 +1,24 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 )
+
+// execPatience is how long a script in a pod may take: less than half of what waits for it, which
+// tries again where kubectl exec gets no answer.
+const execPatience = 2 * time.Minute
 
 // sh is what a shell's script prints in a pod.
 func (n *namespace) sh(pod, script string) (string, error) {
-	output, err := n.cluster.Kubectl(n.ctx, "", "exec", "--namespace="+n.name, pod, "--", "sh", "-c", script)
+	ctx, cancel := context.WithTimeout(n.ctx, execPatience)
+	defer cancel()
+	output, err := n.cluster.Kubectl(ctx, "", "exec", "--namespace="+n.name, pod, "--", "sh", "-c", script)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("no end within %s: %w", execPatience, err)
+	}
 	return strings.TrimSpace(output), err
 }
 

@@ -79,3 +79,25 @@ func (Processes) Stuck(_ Nothing, stuck *string) error {
 	*stuck = text.String()
 	return nil
 }
+
+// All is every process, one a line: its number and its parent's, its state, what it waits for
+// in the kernel, and its command.
+func (Processes) All(_ Nothing, all *string) error {
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, process := range processes {
+		// One that has ended by now has no files.
+		stat, _ := os.ReadFile(filepath.Join(process, "stat"))
+		waits, _ := os.ReadFile(filepath.Join(process, "wchan"))
+		command, _ := os.ReadFile(filepath.Join(process, "cmdline"))
+		name, rest, _ := strings.Cut(string(stat), ") ")
+		state, rest, _ := strings.Cut(rest, " ")
+		parent, _, _ := strings.Cut(rest, " ")
+		fmt.Fprintf(&text, "%s) parent %s, %s in %s: %.200q\n", name, parent, state, waits, command)
+	}
+	*all = text.String()
+	return nil
+}

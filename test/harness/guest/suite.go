@@ -2,12 +2,14 @@ package guest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -29,6 +31,8 @@ const (
 	// folderVariable names the suite's folder to the processes that run its specs.
 	folderVariable = "STOWAGE_E2E_FOLDER"
 	progressAfter  = time.Minute
+	// mostOfMessage is what the end of a run shows of a failure, in characters.
+	mostOfMessage = 2000
 )
 
 // Suite is an end-to-end test that is a Ginkgo suite.
@@ -110,9 +114,28 @@ func (s Suite) run(ctx context.Context, folder Folder) error {
 	}
 	cli.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cli.Run(); isFailure(err) {
-		return fmt.Errorf("running the specs, of which %s has reports: %w", reports, err)
+		return fmt.Errorf("running the specs, of which %s has reports: %w%s", reports, err, failures(filepath.Join(reports, s.Name+".json")))
 	}
 	return nil
+}
+
+// failures are the names and messages of what failed, from a report in JSON: of a run whose log
+// is cut, the end is seen. It is empty without a report.
+func failures(path string) string {
+	content, err := os.ReadFile(path)
+	var reports []types.Report
+	if err != nil || json.Unmarshal(content, &reports) != nil {
+		return ""
+	}
+	var all strings.Builder
+	for _, report := range reports {
+		for _, spec := range report.SpecReports {
+			if spec.Failed() {
+				fmt.Fprintf(&all, "\n%s: %.*s", spec.FullText(), mostOfMessage, spec.FailureMessage())
+			}
+		}
+	}
+	return all.String()
 }
 
 // isFailure reports whether a process failed, be it ended or not: of one that was ended and

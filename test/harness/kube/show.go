@@ -9,7 +9,11 @@ import (
 	"strings"
 
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/guest"
 )
+
+// kubeletRoot is where kubelets have the volumes of pods.
+const kubeletRoot = "/var/lib/kubelet"
 
 var kinds = []string{
 	"nodes", "csinodes", "csidrivers", "storageclasses", "storagebackends", "nodevolumes", "nodedisks", "csistoragecapacities",
@@ -17,13 +21,14 @@ var kinds = []string{
 }
 
 // Describe is what explains a failure in a namespace: its pods, claims, volumes,
-// attachments and events. All objects, and what Stowage's pods logged, are kept below the
-// folder of logs then, in one of a name.
+// attachments and events. All objects, what Stowage's pods logged, and what the nodes have
+// mounted and run, are kept below the folder of logs then, in one of a name.
 func (c *Cluster) Describe(ctx context.Context, namespace, name string) string {
 	for _, kind := range kinds {
 		c.keep(ctx, filepath.Join(name, kind+".yaml"), "get", kind, "--all-namespaces", "--output=yaml")
 	}
 	c.keepLogs(ctx, name)
+	c.keepNodes(ctx, name)
 	var all strings.Builder
 	for _, arguments := range [][]string{
 		{"get", "pods,pvc", "--namespace=" + namespace, "--output=wide"},
@@ -55,11 +60,28 @@ func (c *Cluster) keepLogs(ctx context.Context, folder string) {
 	}
 }
 
-func (c *Cluster) keep(ctx context.Context, name string, arguments ...string) {
-	output, err := c.Kubectl(ctx, "", arguments...)
-	if err != nil {
-		return
+// keepNodes keeps what each node has mounted for pods, what its processes wait for in the
+// kernel, and all of these.
+func (c *Cluster) keepNodes(ctx context.Context, folder string) {
+	for _, node := range c.Nodes {
+		var mounts []string
+		var stuck, all string
+		err := errors.Join(node.Host.Call(ctx, "Files.Mounts", kubeletRoot, &mounts),
+			node.Host.Call(ctx, "Processes.Stuck", guest.Nothing{}, &stuck), node.Host.Call(ctx, "Processes.All", guest.Nothing{}, &all))
+		if err != nil {
+			all += err.Error()
+		}
+		c.write(filepath.Join(folder, node.Name+".txt"), strings.Join(mounts, "\n")+"\n\n"+stuck+"\n"+all)
 	}
+}
+
+func (c *Cluster) keep(ctx context.Context, name string, arguments ...string) {
+	if output, err := c.Kubectl(ctx, "", arguments...); err == nil {
+		c.write(name, output)
+	}
+}
+
+func (c *Cluster) write(name, output string) {
 	path := filepath.Join(c.Folder.Logs(), "objects", name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(output), 0o644)); err != nil {
 		fmt.Println(err)
