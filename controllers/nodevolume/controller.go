@@ -31,6 +31,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -166,7 +167,7 @@ func (r *Reconciler) untilReleased(volume *stowagev1alpha1.NodeVolume, policy st
 func (r *Reconciler) release(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	before := volume.DeepCopy()
 	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
-	err := r.client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, volume, patch.Fenced(before))
 	if err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of NodeVolume %s", volume.Name)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/drivers"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -228,7 +229,7 @@ func (r *attacher) ensurePrepared(ctx context.Context, a *attaching) error {
 		return nil
 	}
 	err := r.prepared.By(a.attachment, func() error {
-		return r.client.Patch(ctx, a.attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return r.client.Patch(ctx, a.attachment, patch.Fenced(before))
 	})
 	if apierrors.IsNotFound(err) {
 		a.done = true
@@ -245,7 +246,7 @@ func (r *attacher) ensureVolumeKept(ctx context.Context, a *attaching) error {
 	if !a.pv.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(a.pv, attachintent.Finalizer(a.attachment.Spec.Attacher)) {
 		return nil
 	}
-	err := r.client.Patch(ctx, a.pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, a.pv, patch.Fenced(before))
 	return wrap.Error(err, "adding the finalizer of volume %s", a.pv.Name)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -171,7 +172,7 @@ func (r *detacher) fail(ctx context.Context, d *detaching, err error) (ctrl.Resu
 func (r *detacher) removeFinalizer(ctx context.Context, d *detaching) error {
 	attachment, before := d.attachment, d.attachment.DeepCopy()
 	controllerutil.RemoveFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher))
-	err := r.client.Patch(ctx, attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, attachment, patch.Fenced(before))
 	if err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of attachment %s", attachment.Name)
 	}

@@ -10,12 +10,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Fenced is the merge patch from before to the written object. It fails with a conflict if the
-// object changed since before was read.
-func Fenced(before client.Object) client.Patch {
-	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-}
-
 // SetPhase sets a volume's phase and message if they differ. A deleted volume is no error.
 func SetPhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, why string) error {
 	why = message.Cut(why, message.MaxStatus)

@@ -9,6 +9,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/patch"
 )
 
 // ownVolume reads a NodeVolume live: nil where there is none. An owner that isn't this backend,
@@ -31,7 +32,7 @@ func (b *localBackend) ownVolume(ctx context.Context, id string) (*stowagev1alph
 // patch writes what changed since before. With its resourceVersion a stale leader neither marks
 // what was retained since, nor overwrites what the agent granted.
 func (b *localBackend) patch(ctx context.Context, before, volume *stowagev1alpha1.NodeVolume, doing string) error {
-	err := b.Client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := b.Client.Patch(ctx, volume, patch.Fenced(before))
 	switch {
 	case apierrors.IsConflict(err):
 		return backend.InProgress.Errorf("NodeVolume %s has changed: it is read again", volume.Name)

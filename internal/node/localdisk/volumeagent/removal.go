@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
+	"github.com/stowage-dev/stowage/internal/patch"
 )
 
 // errStale is a read that isn't true any more: the next reconcile reads again.
@@ -95,7 +96,7 @@ func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.NodeVolume, 
 func (r remover) removeFinalizer(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	before := volume.DeepCopy()
 	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
-	err := r.client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, volume, patch.Fenced(before))
 	if apierrors.IsConflict(err) {
 		return errStale
 	}
