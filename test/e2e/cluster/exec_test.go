@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
 // execPatience is how long a script in a pod may take: less than half of kube.Patience.
 const execPatience = 2 * time.Minute
 
-// errNoEnd is of a script that printed no end within execPatience.
+// errNoEnd is of a script that printed no end within execPatience. The spec's report has it, though it may pass.
 var errNoEnd = errors.New("no end of kubectl exec")
 
 // sh is what a shell's script prints in a pod.
@@ -21,6 +23,7 @@ func (n *namespace) sh(pod, script string) (string, error) {
 	output, err := n.cluster.Kubectl(ctx, "", "exec", "--namespace="+n.name, pod, "--", "sh", "-c", script)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w within %s: %w", errNoEnd, execPatience, err)
+		AddReportEntry("a script in pod "+pod+" has no end: what the nodes run", n.cluster.DescribeNodes(n.ctx))
 	}
 	return strings.TrimSpace(output), err
 }

@@ -28,7 +28,7 @@ func (c *Cluster) Describe(ctx context.Context, namespace, name string) string {
 		c.keep(ctx, filepath.Join(name, kind+".yaml"), "get", kind, "--all-namespaces", "--output=yaml")
 	}
 	c.keepLogs(ctx, name)
-	c.keepNodes(ctx, name)
+	c.write(filepath.Join(name, "nodes.txt"), c.DescribeNodes(ctx))
 	var all strings.Builder
 	for _, arguments := range [][]string{
 		{"get", "pods,pvc", "--namespace=" + namespace, "--output=wide"},
@@ -60,9 +60,10 @@ func (c *Cluster) keepLogs(ctx context.Context, folder string) {
 	}
 }
 
-// keepNodes keeps what each node has mounted for pods, what its processes wait for in the
+// DescribeNodes is what each node has mounted for pods, what its processes wait for in the
 // kernel, and all of these.
-func (c *Cluster) keepNodes(ctx context.Context, folder string) {
+func (c *Cluster) DescribeNodes(ctx context.Context) string {
+	var text strings.Builder
 	for _, node := range c.Nodes {
 		var mounts []string
 		var stuck, all string
@@ -71,8 +72,9 @@ func (c *Cluster) keepNodes(ctx context.Context, folder string) {
 		if err != nil {
 			all += err.Error()
 		}
-		c.write(filepath.Join(folder, node.Name+".txt"), strings.Join(mounts, "\n")+"\n\n"+stuck+"\n"+all)
+		guest.DumpText(&text, node.Name, strings.Join(mounts, "\n")+"\n\n"+stuck+"\n"+all)
 	}
+	return text.String()
 }
 
 func (c *Cluster) keep(ctx context.Context, name string, arguments ...string) {
