@@ -131,7 +131,7 @@ func (r *Reconciler) setNodeGone(ctx context.Context, volume *stowagev1alpha1.No
 	if !changed {
 		return nil
 	}
-	err := r.client.Status().Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Status().Patch(ctx, volume, patch.Fenced(before))
 	if err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "writing the status of NodeVolume %s", volume.Name)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/room"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -124,7 +125,7 @@ func (r *DiskReconciler) update(ctx context.Context, p *pair) error {
 	if equality.Semantic.DeepEqual(before.Spec, p.disk.Spec) {
 		return nil
 	}
-	err := r.client.Patch(ctx, p.disk, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, p.disk, patch.Fenced(before))
 	return wrap.Error(client.IgnoreNotFound(err), "updating NodeDisk %s", p.name)
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -108,7 +109,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, object *stowagev1alpha
 	if !controllerutil.AddFinalizer(object, stowagev1alpha1.BackendInUseFinalizer) {
 		return nil
 	}
-	err := r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, object, patch.Fenced(before))
 	object.Status = *status
 	return wrap.Error(err, "adding the finalizer of StorageBackend %s", object.Name)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/named"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -53,7 +54,7 @@ func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBac
 	}
 	before := object.DeepCopy()
 	controllerutil.RemoveFinalizer(object, stowagev1alpha1.BackendInUseFinalizer)
-	err := r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, object, patch.Fenced(before))
 	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of StorageBackend %s", object.Name)
 }
 

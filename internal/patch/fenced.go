@@ -25,7 +25,7 @@ type fenced struct {
 
 // Data implements client.Patch.
 func (f fenced) Data(after client.Object) ([]byte, error) {
-	if !hasNewMarksOnly(f.before, after) {
+	if !hasNewMetadataOnly(f.before, after) {
 		return f.Patch.Data(after)
 	}
 	return Written{types.MergePatchType, struct {
@@ -33,24 +33,24 @@ func (f fenced) Data(after client.Object) ([]byte, error) {
 	}{metadataChange(f.before, after)}}.Data(after)
 }
 
-// hasNewMarksOnly reports whether an object differs from before in annotations and finalizers at most. It is
-// known of the kinds that are written most.
-func hasNewMarksOnly(before, after client.Object) bool {
+// hasNewMetadataOnly reports whether an object differs from before only in what Metadata has. It is known of
+// the kinds that are written most.
+func hasNewMetadataOnly(before, after client.Object) bool {
 	switch before := before.(type) {
 	case *corev1.PersistentVolumeClaim:
-		return equalButMarks(before, after)
+		return equalButMetadata(before, after)
 	case *corev1.PersistentVolume:
-		return equalButMarks(before, after)
+		return equalButMetadata(before, after)
 	case *storagev1.VolumeAttachment:
-		return equalButMarks(before, after)
+		return equalButMetadata(before, after)
 	case *stowagev1alpha1.NodeVolume:
-		return equalButMarks(before, after)
+		return equalButMetadata(before, after)
 	default:
 		return false
 	}
 }
 
-func equalButMarks[O any, Pointer interface {
+func equalButMetadata[O any, Pointer interface {
 	*O
 	client.Object
 }](before Pointer, after client.Object) bool {
@@ -58,8 +58,8 @@ func equalButMarks[O any, Pointer interface {
 	if !is {
 		return false
 	}
-	marked := *before
-	Pointer(&marked).SetAnnotations(now.GetAnnotations())
-	Pointer(&marked).SetFinalizers(now.GetFinalizers())
-	return reflect.DeepEqual(Pointer(&marked), now)
+	updated := *before
+	Pointer(&updated).SetAnnotations(now.GetAnnotations())
+	Pointer(&updated).SetFinalizers(now.GetFinalizers())
+	return reflect.DeepEqual(Pointer(&updated), now)
 }

@@ -17,6 +17,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend/metrics"
 	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -50,7 +51,7 @@ func (r *recorder) record(ctx context.Context, audited *stowagev1alpha1.StorageB
 	object.Status.Orphans, object.Status.LostVolumes = found.counts()
 	object.Status.Audit = auditStatus(object, found, metav1.NewTime(r.clock.Now()).Rfc3339Copy())
 	if !equality.Semantic.DeepEqual(before.Status, object.Status) {
-		err := r.client.Status().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := r.client.Status().Patch(ctx, object, patch.Fenced(before))
 		if err != nil {
 			return nil, fmt.Errorf("writing what an audit of StorageBackend %s found: %w", object.Name, err)
 		}

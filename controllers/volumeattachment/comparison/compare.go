@@ -21,6 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/effect"
 	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -142,7 +143,7 @@ func (r *Comparer) repair(ctx context.Context, missing recordedAttachment) error
 	before := current.DeepCopy()
 	current.Status.Attached = false
 	current.Status.AttachError = &storagev1.VolumeError{Time: volumeattachment.NewVolumeError(backend.Conflict, r.clock.Now()).Time, Message: message}
-	err := r.client.Status().Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Status().Patch(ctx, current, patch.Fenced(before))
 	if err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "setting attachment %s to detached", missing.Name)
 	}

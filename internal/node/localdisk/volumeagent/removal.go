@@ -80,7 +80,7 @@ func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.NodeVolume, 
 		before := live.DeepCopy()
 		live.Status.Removing = true
 		r.written.note(live)
-		err := r.client.Status().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := r.client.Status().Patch(ctx, live, patch.Fenced(before))
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return errStale
 		}
