@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,16 +12,14 @@ import (
 // execPatience is how long a script in a pod may take: less than half of kube.Patience.
 const execPatience = 2 * time.Minute
 
-// errNoEnd is of a script that printed no end within execPatience. The spec's report has it, though it may pass.
-var errNoEnd = errors.New("no end of kubectl exec")
-
-// sh is what a shell's script prints in a pod.
+// sh is what a shell's script prints in a pod. A spec's report has each script without an end, even if what waits for the
+// script tries again and succeeds.
 func (n *namespace) sh(pod, script string) (string, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, execPatience)
 	defer cancel()
 	output, err := n.cluster.Kubectl(ctx, "", "exec", "--namespace="+n.name, pod, "--", "sh", "-c", script)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w within %s: %w", errNoEnd, execPatience, err)
+		err = fmt.Errorf("no end within %s: %w", execPatience, err)
 		AddReportEntry("a script in pod "+pod+" has no end: what the nodes run", n.cluster.DescribeNodes(n.ctx))
 	}
 	return strings.TrimSpace(output), err
@@ -39,15 +36,6 @@ func (n *namespace) says(pod, script, want string) error {
 	got, err := n.sh(pod, script)
 	if err == nil && got != want {
 		err = fmt.Errorf("%q in %s prints %q, not %q", script, pod, got, want)
-	}
-	return err
-}
-
-// saysAtLast is says for a script that changes nothing. It runs again where kubectl exec lost its end.
-func (n *namespace) saysAtLast(pod, script, want string) error {
-	err := n.says(pod, script, want)
-	if errors.Is(err, errNoEnd) {
-		err = n.says(pod, script, want)
 	}
 	return err
 }

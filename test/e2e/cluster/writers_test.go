@@ -86,7 +86,7 @@ func (w *writers) goOn() error {
 		if pod.UID != w.were[pod.Name] {
 			return fmt.Errorf("pod %s isn't the one that it was", pod.Name)
 		}
-		return w.saysAtLast(pod.Name, stillWrites, "whole")
+		return w.says(pod.Name, stillWrites, "whole")
 	})
 }
 

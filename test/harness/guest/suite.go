@@ -93,6 +93,11 @@ func (s Suite) run(ctx context.Context, folder Folder) error {
 	if err := os.MkdirAll(reports, 0o755); err != nil {
 		return err
 	}
+	// What an earlier run failed at is no failure of this one.
+	report := filepath.Join(reports, s.Name+".json")
+	if err := os.RemoveAll(report); err != nil {
+		return err
+	}
 	arguments := slices.Concat([]string{
 		"run", "-v", fmt.Sprintf("--procs=%d", max(s.Processes, 1)), "--timeout=" + s.Timeout.String(),
 		"--poll-progress-after=" + progressAfter.String(), "--poll-progress-interval=" + progressAfter.String(),
@@ -114,7 +119,7 @@ func (s Suite) run(ctx context.Context, folder Folder) error {
 	}
 	cli.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cli.Run(); isFailure(err) {
-		return fmt.Errorf("running the specs, of which %s has reports: %w%s", reports, err, failures(filepath.Join(reports, s.Name+".json")))
+		return fmt.Errorf("running the specs, of which %s has reports: %w%s", reports, err, failures(report))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	"github.com/stowage-dev/stowage/test/harness/guest"
@@ -14,6 +15,9 @@ import (
 
 // kubeletRoot is where kubelets have the volumes of pods.
 const kubeletRoot = "/var/lib/kubelet"
+
+// lookTime is how long a node has to say what it has mounted, or runs.
+const lookTime = 10 * time.Second
 
 var kinds = []string{
 	"nodes", "csinodes", "csidrivers", "storageclasses", "storagebackends", "nodevolumes", "nodedisks", "csistoragecapacities",
@@ -65,10 +69,16 @@ func (c *Cluster) keepLogs(ctx context.Context, folder string) {
 func (c *Cluster) DescribeNodes(ctx context.Context) string {
 	var text strings.Builder
 	for _, node := range c.Nodes {
+		// One that answers late, or never, leaves time for the others.
+		ask := func(method string, request, answer any) error {
+			return node.Host.CallWithin(ctx, lookTime, method, request, answer)
+		}
 		var mounts []string
 		var stuck, all string
-		err := errors.Join(node.Host.Call(ctx, "Files.Mounts", kubeletRoot, &mounts),
-			node.Host.Call(ctx, "Processes.Stuck", guest.Nothing{}, &stuck), node.Host.Call(ctx, "Processes.All", guest.Nothing{}, &all))
+		err := ask("Files.Mounts", kubeletRoot, &mounts)
+		if err == nil {
+			err = errors.Join(ask("Processes.Stuck", guest.Nothing{}, &stuck), ask("Processes.All", guest.Nothing{}, &all))
+		}
 		if err != nil {
 			all += err.Error()
 		}
