@@ -2,6 +2,7 @@ package volumeagent
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,12 +19,16 @@ import (
 // for concurrent use.
 type ownWrites struct {
 	mu sync.Mutex
-	// statuses are in JSON, by the names of volumes. Times have the precision of the API server's there.
-	statuses map[string]string
+	// statuses are in JSON, in the order of their writes, by the names of volumes. Times have the precision of the
+	// API server's there.
+	statuses map[string][]string
 }
 
-// note records a status that is about to be written: the watch may show it before the write is answered. It
-// replaces the volume's earlier one.
+// maxNoted is how many statuses of one volume are remembered. A watch that is behind has one or two to show.
+const maxNoted = 4
+
+// note records a status that is about to be written: the watch may show it before the write is answered. Of too
+// many, the oldest is dropped.
 func (w *ownWrites) note(volume *stowagev1alpha1.NodeVolume) {
 	status, err := json.Marshal(volume.Status)
 	if err != nil {
@@ -32,29 +37,37 @@ func (w *ownWrites) note(volume *stowagev1alpha1.NodeVolume) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.statuses == nil {
-		w.statuses = map[string]string{}
+		w.statuses = map[string][]string{}
 	}
-	w.statuses[volume.Name] = string(status)
+	noted := w.statuses[volume.Name]
+	noted = append(noted, string(status))
+	w.statuses[volume.Name] = noted[max(0, len(noted)-maxNoted):]
 }
 
-// forget drops the status of a volume that is gone.
+// forget drops the statuses of a volume that is gone.
 func (w *ownWrites) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.statuses, name)
 }
 
-// take reports whether a change is no more than the status that was noted, and then drops that. What others
-// changed before is another change, unless the watch was interrupted: then metadata or spec differ, too.
+// take reports whether a change is no more than a status that was noted, and then drops that and those before it:
+// a watch shows writes in their order. What others changed before is another change, unless the watch was
+// interrupted: then metadata or spec differ, too.
 func (w *ownWrites) take(before, now *stowagev1alpha1.NodeVolume) bool {
 	status, err := json.Marshal(now.Status)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	noted, found := w.statuses[now.Name]
-	if !found || err != nil || noted != string(status) || !isSameButStatus(before, now) {
+	noted := w.statuses[now.Name]
+	shown := slices.Index(noted, string(status))
+	if shown < 0 || err != nil || !isSameButStatus(before, now) {
 		return false
 	}
-	delete(w.statuses, now.Name)
+	if noted = noted[shown+1:]; len(noted) > 0 {
+		w.statuses[now.Name] = noted
+	} else {
+		delete(w.statuses, now.Name)
+	}
 	return true
 }
 

@@ -50,6 +50,32 @@ var _ = Describe("A change of a volume", func() {
 		return ordered, removing
 	}
 
+	// grown has the agent make the volume and grow it. It returns what the volume was when it was made, when a person
+	// wanted it to grow, and when it had grown.
+	grown := func(ctx context.Context) (first, growing, second *stowagev1alpha1.NodeVolume) {
+		GinkgoHelper()
+		first = written(ctx)
+		growing = first.DeepCopy()
+		sized("200Mi")(growing)
+		Expect(admin.Patch(ctx, growing, client.MergeFrom(first))).To(Succeed())
+		second = written(ctx)
+		Expect(second.Status.Capacity.String()).To(Equal("200Mi"))
+		return first, growing, second
+	}
+
+	It("doesn't wake it when its agent wrote a second time before a watch shows the first", func(ctx context.Context) {
+		first, growing, second := grown(ctx)
+		Expect(n.reconciler.IsWokenBy(before, first)).To(BeFalse())
+		Expect(n.reconciler.IsWokenBy(growing, second)).To(BeFalse())
+	})
+
+	It("wakes it when a status comes that its agent wrote before the last that came", func(ctx context.Context) {
+		first, growing, second := grown(ctx)
+
+		Expect(n.reconciler.IsWokenBy(growing, second)).To(BeFalse())
+		Expect(n.reconciler.IsWokenBy(before, first)).To(BeTrue())
+	})
+
 	It("doesn't wake it when its agent wrote that its removal begins", func(ctx context.Context) {
 		ordered, removing := removed(ctx)
 		Expect(n.reconciler.IsWokenBy(ordered, removing)).To(BeFalse())
@@ -96,6 +122,21 @@ var _ = Describe("A volume that a running agent removes", func() {
 		Eventually(read).WithArguments(ctx, volume).Should(BeNil())
 
 		Consistently(reads.Load).WithTimeout(time.Second).Should(BeEquivalentTo(1))
+	})
+
+	It("isn't read live again while a cache still has it", func(ctx context.Context) {
+		n := newNode()
+		volume := n.made(ctx)
+		reclaim(ctx, volume)
+		var reads atomic.Int32
+		n.live = &countingReader{Reader: n.api, reads: &reads}
+		n.reconciler = volumeagent.NewReconciler(n.options(&staleClient{Client: n.api, seen: read(ctx, volume)}))
+
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(n.reconcile(ctx, volume)).To(BeZero())
+
+		Expect(reads.Load()).To(BeEquivalentTo(1))
 	})
 })
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -71,11 +71,14 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	finder := diskFinder{nodeName: options.NodeName, client: options.Client}
 	copies := newCopySources(options.NodeName, base, options.Live)
 	written := &ownWrites{}
+	remover := remover{
+		client: options.Client, live: options.Live, store: options.Store, finder: finder, copies: copies, written: written, released: &sync.Map{},
+	}
 	return &Reconciler{
 		Options: options, finder: finder, slots: slots.New(), written: written,
 		attempts:   &attempts{node: options.NodeName, live: options.Live},
 		maker:      maker{node: options.NodeName, client: options.Client, store: options.Store, finder: finder, copies: copies},
-		remover:    remover{client: options.Client, live: options.Live, store: options.Store, finder: finder, copies: copies, written: written},
+		remover:    remover,
 		inspector:  inspector{base: base, clock: options.Clock, walker: usage.NewWalker(base, options.Clock), metrics: usage.NewMetrics()},
 		roomRounds: wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
 	}
@@ -94,6 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.inspector.forget(request.Name)
 		r.attempts.forget(request.Name)
 		r.written.forget(request.Name)
+		r.remover.forget(request.Name)
 	}
 	work := workOn(stored)
 	if err != nil || stored.Spec.NodeName != r.NodeName || !r.slots.TryAcquire(work, request) {
@@ -195,7 +199,7 @@ func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.No
 
 // remove removes the volume's data, and then the finalizer.
 func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer) {
+	if r.remover.hasReleased(volume) {
 		return ctrl.Result{}, nil
 	}
 	err := r.remover.removeData(ctx, volume)

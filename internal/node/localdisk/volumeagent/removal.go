@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,8 @@ type remover struct {
 	copies copySources
 	// written gets the statuses that are written.
 	written *ownWrites
+	// released has the UIDs of the NodeVolumes whose finalizers were removed, by name, until the cache shows that they are gone.
+	released *sync.Map
 }
 
 // removeData removes what is on the disk. The next call continues after ErrUnfinished, or
@@ -103,8 +106,19 @@ func (r remover) removeFinalizer(ctx context.Context, volume *stowagev1alpha1.No
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of NodeVolume %s: %w", volume.Name, err)
 	}
+	r.released.Store(volume.Name, volume.UID)
 	return nil
 }
+
+// hasReleased reports whether a volume has no finalizer of the agent's any more. A cache may still have it: the API server adds
+// none to an object that is being deleted.
+func (r remover) hasReleased(volume *stowagev1alpha1.NodeVolume) bool {
+	released, _ := r.released.Load(volume.Name)
+	return released == volume.UID || !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
+}
+
+// forget drops a volume that is gone.
+func (r remover) forget(name string) { r.released.Delete(name) }
 
 // checkOrdered returns ErrKept for data without an order to remove it: a person deleted the
 // object, or the whole CRD.

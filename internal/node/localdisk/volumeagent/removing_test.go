@@ -96,6 +96,19 @@ var _ = Describe("A volume with an order to remove it", func() {
 		Expect(dir(volume)).NotTo(BeADirectory())
 	})
 
+	It("goes, as did one of its name before, whose end no cache showed", func(ctx context.Context) {
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		again := n.volume(ctx, func(again *stowagev1alpha1.NodeVolume) { again.Name = volume.Name })
+		n.reconcile(ctx, again)
+		reclaim(ctx, read(ctx, again))
+
+		n.reconcile(ctx, again)
+
+		Expect(read(ctx, again)).To(BeNil())
+		Expect(dir(again)).NotTo(BeADirectory())
+	})
+
 	It("can't be kept any more once its removal began, and goes after a crash right then", func(ctx context.Context) {
 		immovable := mounttest.Refusal{First: unix.SYS_RENAMEAT2, Last: unix.SYS_RENAMEAT2, Errno: unix.EIO}
 		Expect(immovable.Under(GinkgoTB(), func() error {
