@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/sharedread"
 )
 
@@ -188,10 +190,12 @@ var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
 // readWhole reads a file that says nothing of its size, as those of /proc.
 func readWhole(path string) (string, error) {
-	file, err := os.Open(path)
+	// os.Open would ask whether the file can be polled: four calls of the kernel more.
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return "", err
+		return "", &os.PathError{Op: "open", Path: path, Err: err}
 	}
+	file := os.NewFile(uintptr(fd), path)
 	defer file.Close()
 	content := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(content)

@@ -58,9 +58,9 @@ const (
 
 // What is judged only from so many on. Below, what programs need to start decides, or chance does.
 const (
-	// leastCompared are claims or volumes, of all rounds that are compared, and leastRounds those of pods on a node.
+	// leastCompared are claims or volumes, of all rounds that are compared, and leastCycles are how often pods came and went on a node.
 	leastCompared = 1000
-	leastRounds   = 3
+	leastCycles   = 3 * nodeCycles
 	leastGrowth   = 10
 	leastBound    = 2000
 	leastLates    = scaleSamples
@@ -140,7 +140,7 @@ func (r *report) judgeLocal() {
 
 func (r *report) judgeNode() {
 	for _, c := range r.comparisons("node") {
-		r.bareTime("node, "+c.of, c, maxNodeTime).from(leastRounds, min(len(c.rounds), len(c.bares)), "rounds")
+		r.bareTime("node, "+c.of, c, maxNodeTime).from(leastCycles, min(len(c.rounds), len(c.bares)), "times")
 		r.kubeletTime("node, "+c.of, c)
 	}
 	if idle := r.NodeIdle; idle != nil {

@@ -27,6 +27,9 @@ const (
 	// leavingSeconds is the grace period that pods are deleted with: they have no
 	// containers that would use it, but 0 would take them from the API server at once.
 	leavingSeconds = 1
+	// nodeCycles are how often a program mounts and unmounts the same pods before the next one takes its turn. Each takes tens of
+	// milliseconds: so the programs' medians are of more.
+	nodeCycles = 3
 )
 
 // nodeIdle is what an agent costs whose pods have all that they need.
@@ -112,7 +115,7 @@ func (b *testbed) nodeRound(c contender, set podSet) error {
 		return err
 	}
 	defer running.stop()
-	for _, phase := range []podPhase{mounting, unmounting} {
+	for _, phase := range slices.Repeat([]podPhase{mounting, unmounting}, nodeCycles) {
 		got, err := b.nodePhase(running, set, phase)
 		if err != nil {
 			return err

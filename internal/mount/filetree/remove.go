@@ -127,6 +127,17 @@ func (r *removal) moveToTop(dir *os.File, name string) bool {
 // that is ErrUnfinished. However little time there is, each call makes progress. The zero time
 // is no limit.
 func RemoveTreeUntil(ctx context.Context, parent *os.File, name string, until time.Time) error {
+	return (&removal{ctx: ctx, until: until, begin: refuseMounts}).of(parent, name)
+}
+
+// RemoveUnmounted does what RemoveTree does, without a look at the mount table: the caller has just seen that nothing is mounted
+// in the tree. The kernel goes to no mount all the same, and the rest then stays.
+func RemoveUnmounted(ctx context.Context, parent *os.File, name string) error {
+	return (&removal{ctx: ctx, begin: func(*os.File) error { return nil }}).of(parent, name)
+}
+
+// of removes the directory name from an open directory.
+func (r *removal) of(parent *os.File, name string) error {
 	top, err := safepath.OpenToRead(parent, name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -135,11 +146,11 @@ func RemoveTreeUntil(ctx context.Context, parent *os.File, name string, until ti
 		return err
 	}
 	defer top.Close()
-	if err := refuseMounts(top); err != nil {
+	if err := r.begin(top); err != nil {
 		return err
 	}
-	removal := removal{ctx: ctx, top: top, until: until}
-	if err := removal.empty(top, 1); err != nil {
+	r.top = top
+	if err := r.empty(top, 1); err != nil {
 		return err
 	}
 	return unlink(parent, name, unix.AT_REMOVEDIR)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -32,21 +33,51 @@ const UnfinishedPrefix = ".new-"
 // of the directory that it started from.
 const Beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
+// OpenDir opens a directory to list it, or to open what lies in it. Its path is the administrator's: it may have symlinks.
+// os.Open does the same with five calls of the kernel more: it asks whether a directory can be polled.
+func OpenDir(path string) (*os.File, error) { return openDir(path, unix.O_RDONLY) }
+
+func openDir(path string, flags int) (*os.File, error) {
+	for {
+		fd, err := unix.Open(path, flags|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), path), nil
+		case !errors.Is(err, unix.EINTR):
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
 // OpenBeneath opens the directory at path, which must be base or lie below it,
 // with no symlink between the two. The file can't be read: openat(2) starts
 // from it. A missing directory is fs.ErrNotExist, one outside is ErrOutside.
-func OpenBeneath(base, path string) (*os.File, error) {
+func OpenBeneath(base, path string) (*os.File, error) { return openBeneath(base, path, unix.O_PATH) }
+
+// ListBeneath lists the names in a directory, in order. It opens it as OpenBeneath does.
+func ListBeneath(base, path string) ([]string, error) {
+	dir, err := openBeneath(base, path, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
+
+func openBeneath(base, path string, flags uint64) (*os.File, error) {
 	relative, err := filepath.Rel(base, path)
 	if err != nil || !filepath.IsLocal(relative) {
 		return nil, fmt.Errorf("opening %s: not below %s: %w", path, base, ErrOutside)
 	}
 	// Base is the administrator's: it may be reached through symlinks.
-	top, err := os.OpenFile(base, unix.O_PATH|unix.O_DIRECTORY, 0)
+	top, err := openDir(base, unix.O_PATH)
 	if err != nil {
 		return nil, fmt.Errorf("opening the base directory: %w", err)
 	}
 	defer top.Close()
-	return OpenAt(top, relative)
+	return Openat2(top, relative, flags|unix.O_DIRECTORY, Beneath)
 }
 
 // OpenAt opens the directory at path below an open one, with no symlink

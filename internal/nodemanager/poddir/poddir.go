@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -176,6 +175,9 @@ func (t Tree) Volumes(uid types.UID) ([]Location, error) {
 func (t Tree) RemovePod(uid types.UID) error {
 	for _, folder := range []string{volumesDir, devicesDir} {
 		dir := filepath.Join(t.PodDir(uid), folder)
+		if volumes.RemoveEmptyDir(dir) == nil {
+			continue // It is missing, or has no folder of a volume type.
+		}
 		types, err := t.list(dir)
 		if err != nil {
 			return fmt.Errorf("removing the pod's directory: %w", err)
@@ -200,21 +202,12 @@ func (t Tree) RemovePod(uid types.UID) error {
 // list returns the names in a directory of the tree; none if it doesn't exist. It follows no
 // symlink: what lies elsewhere isn't the agent's to remove.
 func (t Tree) list(dir string) ([]string, error) {
-	opened, err := safepath.OpenBeneath(t.root, dir)
+	names, err := safepath.ListBeneath(t.root, dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: inspect what lies there, and remove it by hand", err)
-	}
-	defer opened.Close()
-	entries, err := os.ReadDir(device.PathOf(opened))
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, 0, len(entries))
-	for _, entry := range entries {
-		names = append(names, entry.Name())
 	}
 	return names, nil
 }

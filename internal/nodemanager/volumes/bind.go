@@ -72,9 +72,18 @@ func bindOnce(mounter mount.Mounter, source *os.File, target string, access moun
 // which target is or lies below. They hold nothing but mount points: one that isn't empty is an
 // error, and stays.
 func Unbind(mounter mount.Mounter, target, dir string) error {
+	// The kernel removes no directory that something is mounted at or in. So most volumes need no look at the mount table.
+	if mounter.Unmount(target) == nil && removeEmptyDirs(target, dir) == nil {
+		return nil
+	}
 	if err := mount.UnmountBelow(mounter, dir); err != nil {
 		return err
 	}
+	return removeEmptyDirs(target, dir)
+}
+
+// removeEmptyDirs removes the empty directories from target up to dir.
+func removeEmptyDirs(target, dir string) error {
 	for at := target; ; at = filepath.Dir(at) {
 		if err := RemoveEmptyDir(at); err != nil {
 			return err
@@ -88,20 +97,15 @@ func Unbind(mounter mount.Mounter, target, dir string) error {
 // RemoveEmptyDir removes an empty directory. A missing one is a success, and a file in its place is
 // an error.
 func RemoveEmptyDir(path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
+	err := unix.Rmdir(path)
+	switch {
+	case err == nil || errors.Is(err, unix.ENOENT):
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
+	case errors.Is(err, unix.ENOTDIR):
 		return fmt.Errorf("removing %s: a directory was expected, not a file: inspect it, and remove it by hand", path)
+	default:
+		return fmt.Errorf("removing the mount point %s (if files lie there, inspect them, and remove them by hand): %w", path, err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing the mount point (if files lie there, inspect them, and remove them by hand): %w", err)
-	}
-	return nil
 }
 
 // UnbindFile unmounts what is mounted on a file, and removes the file. A file with data is no mount

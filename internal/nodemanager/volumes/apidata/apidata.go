@@ -130,7 +130,7 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 }
 
 func (p Plugin) ensureDir(dir string) error {
-	parent, err := os.Open(filepath.Dir(dir))
+	parent, err := safepath.OpenDir(filepath.Dir(dir))
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,7 @@ func isMemoryAt(table mount.Table, dir string) bool {
 }
 
 func ensureMemory(mounter mount.Mounter, dir, label string) error {
-	table, err := mounter.Table()
-	if err != nil || table.IsMountPoint(dir) {
+	if mounted, err := mounter.IsMountPoint(dir); mounted || err != nil {
 		return err
 	}
 	return mounter.Tmpfs(dir, mount.TmpfsOptions{Mode: mode, NoSwap: true, Label: label})

@@ -14,7 +14,7 @@ import (
 
 // publishOnDisk makes the directory. An existing one is the pod's, which may have changed its mode.
 func publishOnDisk(ctx context.Context, limits *limits, spec volumes.Spec, dir string) error {
-	parent, err := os.Open(filepath.Dir(dir))
+	parent, err := safepath.OpenDir(filepath.Dir(dir))
 	if err != nil {
 		return err
 	}

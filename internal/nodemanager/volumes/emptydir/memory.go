@@ -1,7 +1,6 @@
 package emptydir
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -27,7 +26,7 @@ func publishInMemory(mounter mount.Mounter, spec volumes.Spec, dir, label string
 
 // ensureMountPoint makes the mount point, and reports whether something is mounted there.
 func ensureMountPoint(mounter mount.Mounter, dir string) (mounted bool, err error) {
-	parent, err := os.Open(filepath.Dir(dir))
+	parent, err := safepath.OpenDir(filepath.Dir(dir))
 	if err != nil {
 		return false, err
 	}
@@ -35,8 +34,7 @@ func ensureMountPoint(mounter mount.Mounter, dir string) (mounted bool, err erro
 	if err := safepath.EnsureDir(parent, filepath.Base(dir), mountPointMode); err != nil {
 		return false, err
 	}
-	table, err := mounter.Table()
-	return table.IsMountPoint(dir), err
+	return mounter.IsMountPoint(dir)
 }
 
 // memoryOf is how many bytes of memory a volume may have: its sizeLimit, or the pod's memory limit
