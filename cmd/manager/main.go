@@ -71,10 +71,14 @@ func run(options options) error {
 	if err != nil {
 		return err
 	}
+	disks := local.NewKind(mgr.GetClient(), mgr.GetAPIReader(), filepath.Clean(options.localBase))
+	if err := disks.Follow(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	servers := nfs.NewKind(cluster, options.nfsMounts)
 	keys := newKeys(ctx, secrets, options.namespace())
 	kinds := backend.NewRegistry(
-		local.NewKind(mgr.GetClient(), mgr.GetAPIReader(), filepath.Clean(options.localBase)), servers,
+		disks, servers,
 		gce.NewKind(cluster, keys), csi.NewKind(csiCluster{keys: keys, cached: mgr.GetClient()}, calls))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, BindSnapshots: options.bindSnapshots, CSISnapshotter: options.csiSnapshotterDrivers, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -28,12 +29,20 @@ type Kind struct {
 	Base string
 	// found are what agents found without a NodeVolume, by backend. Volumes that are removed at the same time share a read.
 	found *sharedread.Reads[string, []unrecorded]
+	// requests are those of all backends.
+	requests *requests
 }
 
 // NewKind returns the kind with these fields.
 func NewKind(client client.Client, live client.Reader, base string) Kind {
 	found := func(ctx context.Context, name string) ([]unrecorded, error) { return listUnrecorded(ctx, live, name) }
-	return Kind{Client: client, Live: live, Base: base, found: sharedread.New(found)}
+	return Kind{Client: client, Live: live, Base: base, found: sharedread.New(found), requests: newRequests()}
+}
+
+// Follow has a cache's watch show what is requested of each node, so that it isn't listed for each new volume. It must be called
+// before the first volume is provisioned.
+func (k Kind) Follow(ctx context.Context, cached ctrlcache.Informers) error {
+	return k.requests.follow(ctx, cached)
 }
 
 // Type is Local.

@@ -38,20 +38,9 @@ func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, exce
 	if err != nil {
 		return nil, err
 	}
-	volumes := &stowagev1alpha1.NodeVolumeList{}
-	if err := b.Client.List(ctx, volumes, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
-		return nil, fmt.Errorf("listing the volumes of backend %s: %w", b.name, err)
-	}
-	requested, unmade := map[string]int64{}, map[string]int64{}
-	for i := range volumes.Items {
-		volume := &volumes.Items[i]
-		if volume.Name == except {
-			continue
-		}
-		requested[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
-		if !meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition) {
-			unmade[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
-		}
+	requests, err := b.currentRequests(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var found []candidate
 	for _, node := range nodes {
@@ -60,14 +49,31 @@ func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, exce
 			continue
 		}
 		// The agent's report is a moment old: it may not include the latest requests.
-		room := min(bytes(disk.Status.Available)-unmade[node.Name],
-			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-requested[node.Name])
+		asked := requests.at(b.name, node.Name, except)
+		room := min(bytes(disk.Status.Available)-asked.unmade,
+			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-asked.all)
 		found = append(found, candidate{node: node.Name, unready: unready(node), room: max(0, room)})
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.unready, b.unready), cmp.Compare(b.room, a.room), cmp.Compare(a.node, b.node))
 	})
 	return found, nil
+}
+
+// currentRequests are those that a watch shows, or that are listed until it has shown all.
+func (b *localBackend) currentRequests(ctx context.Context) (*requests, error) {
+	if b.requests.isCurrent() {
+		return b.requests, nil
+	}
+	volumes := &stowagev1alpha1.NodeVolumeList{}
+	if err := b.Client.List(ctx, volumes, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
+		return nil, fmt.Errorf("listing the volumes of backend %s: %w", b.name, err)
+	}
+	listed := newRequests()
+	for i := range volumes.Items {
+		listed.set(&volumes.Items[i])
+	}
+	return listed, nil
 }
 
 // disks are the NodeDisks of the backend, by node.

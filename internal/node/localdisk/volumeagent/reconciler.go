@@ -227,7 +227,7 @@ func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1
 		return result, nil
 	}
 	r.written.note(volume)
-	if err := r.Client.Status().Patch(ctx, volume, client.MergeFrom(stored)); err != nil {
+	if err := r.Client.Status().Patch(ctx, volume, statusChange(stored, volume)); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	found := condition.NewProblem(stored.Status.Conditions, volume.Status.Conditions, stowagev1alpha1.ReadyCondition)

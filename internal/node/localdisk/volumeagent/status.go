@@ -6,8 +6,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
@@ -18,6 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/condition"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
+	"github.com/stowage-dev/stowage/internal/patch"
 )
 
 const (
@@ -79,6 +83,17 @@ func setProblem(volume *stowagev1alpha1.NodeVolume, reason, message string) {
 		setCondition(volume, stowagev1alpha1.ProvisionedCondition, reason, message)
 	}
 	setCondition(volume, stowagev1alpha1.ReadyCondition, reason, message)
+}
+
+// statusChange is the merge patch that writes a volume's status. Of a volume that had none it is the whole status. To compute it from
+// two whole objects took a twentieth of the agent's time while volumes were made.
+func statusChange(stored, volume *stowagev1alpha1.NodeVolume) client.Patch {
+	if !equality.Semantic.DeepEqual(stored.Status, stowagev1alpha1.NodeVolumeStatus{}) {
+		return client.MergeFrom(stored)
+	}
+	return patch.Written{Kind: types.MergePatchType, Body: struct {
+		Status stowagev1alpha1.NodeVolumeStatus `json:"status"`
+	}{volume.Status}}
 }
 
 // setGranted sets in memory that a volume has the capacity that it requests.
