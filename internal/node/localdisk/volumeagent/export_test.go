@@ -30,5 +30,5 @@ func (r *Reconciler) Register(registerer prometheus.Registerer) error {
 
 // IsWokenBy reports whether a change leads to a reconcile.
 func (r *Reconciler) IsWokenBy(before, now *stowagev1alpha1.NodeVolume) bool {
-	return !r.written.take(before, now)
+	return r.written.isOther(before, now)
 }

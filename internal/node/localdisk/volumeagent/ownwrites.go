@@ -71,11 +71,26 @@ func (w *ownWrites) take(before, now *stowagev1alpha1.NodeVolume) bool {
 	return true
 }
 
-// others passes all changes but the reconciler's own.
+// others passes all changes but the reconciler's own, and orders that ask for nothing yet.
 func (w *ownWrites) others() builder.ForOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !w.take(e.ObjectOld.(*stowagev1alpha1.NodeVolume), e.ObjectNew.(*stowagev1alpha1.NodeVolume))
+		return w.isOther(e.ObjectOld.(*stowagev1alpha1.NodeVolume), e.ObjectNew.(*stowagev1alpha1.NodeVolume))
 	}})
+}
+
+func (w *ownWrites) isOther(before, now *stowagev1alpha1.NodeVolume) bool {
+	return !w.take(before, now) && !isBareOrder(before, now)
+}
+
+// isBareOrder reports whether a change is no more than the order to remove the data once the object is deleted. The deletion follows
+// at once, and is the next change: a reconcile in between would write no more than that it has seen the order.
+func isBareOrder(before, now *stowagev1alpha1.NodeVolume) bool {
+	if before.Spec.RemoveData || !now.Spec.RemoveData || !now.DeletionTimestamp.IsZero() {
+		return false
+	}
+	ordered := before.DeepCopy()
+	ordered.Spec.RemoveData, ordered.Generation = true, now.Generation
+	return isSameButStatus(ordered, now) && equality.Semantic.DeepEqual(ordered.Status, now.Status)
 }
 
 func isSameButStatus(before, now *stowagev1alpha1.NodeVolume) bool {

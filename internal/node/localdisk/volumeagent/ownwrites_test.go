@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -98,6 +99,41 @@ var _ = Describe("A change of a volume", func() {
 		Entry("of its spec", sized("200Mi")),
 		Entry("of its status", func(volume *stowagev1alpha1.NodeVolume) {
 			meta.RemoveStatusCondition(&volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
+		}),
+	)
+
+	// ordered is the volume before and after the order to remove its data.
+	ordered := func(ctx context.Context) (before, now *stowagev1alpha1.NodeVolume) {
+		GinkgoHelper()
+		before = written(ctx)
+		now = before.DeepCopy()
+		now.Spec.RemoveData, now.Generation = true, before.Generation+1
+		return before, now
+	}
+
+	It("doesn't wake it when it is the order to remove it, before it is deleted", func(ctx context.Context) {
+		before, now := ordered(ctx)
+		Expect(n.reconciler.IsWokenBy(before, now)).To(BeFalse())
+	})
+
+	DescribeTable("wakes it when the order to remove it comes with more", func(ctx context.Context, change func(before, now *stowagev1alpha1.NodeVolume)) {
+		before, now := ordered(ctx)
+		change(before, now)
+		Expect(n.reconciler.IsWokenBy(before, now)).To(BeTrue())
+	},
+		Entry("its deletion", func(_, now *stowagev1alpha1.NodeVolume) { now.DeletionTimestamp = new(metav1.Now()) }),
+		Entry("after its deletion", func(before, now *stowagev1alpha1.NodeVolume) {
+			before.DeletionTimestamp = new(metav1.Now())
+			now.DeletionTimestamp = before.DeletionTimestamp
+		}),
+		Entry("a label", func(_, now *stowagev1alpha1.NodeVolume) {
+			now.Labels = map[string]string{stowagev1alpha1.RetainedLabel: "true"}
+		}),
+		Entry("another capacity", func(_, now *stowagev1alpha1.NodeVolume) { sized("200Mi")(now) }),
+		Entry("another status", func(_, now *stowagev1alpha1.NodeVolume) { now.Status.Path = "/elsewhere" }),
+		Entry("given before, and once more", func(before, _ *stowagev1alpha1.NodeVolume) { before.Spec.RemoveData = true }),
+		Entry("withdrawn", func(before, now *stowagev1alpha1.NodeVolume) {
+			before.Spec.RemoveData, now.Spec.RemoveData = true, false
 		}),
 	)
 
