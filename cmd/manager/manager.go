@@ -31,6 +31,8 @@ func newManager(options options) (ctrl.Manager, *leadership.Lease, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// Lists of a whole kind are read live again and again, and to compress them takes the API server longer than to send them.
+	connection.DisableCompression = true
 	var lease *leadership.Lease
 	if options.leaderElect {
 		if lease, err = leadership.New(connection, options.leaderElectionNamespace, "manager.stowage.dev"); err != nil {

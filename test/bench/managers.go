@@ -65,6 +65,7 @@ func newManager(kubeconfig, address string) (ctrl.Manager, *leadership.Lease, er
 	if err != nil {
 		return nil, nil, err
 	}
+	config.DisableCompression = true
 	scheme, err := program.Scheme()
 	if err != nil {
 		return nil, nil, err

@@ -22,7 +22,7 @@ import (
 
 const (
 	deleteTimeout = 100 * time.Millisecond
-	deletePoll    = 200 * time.Millisecond
+	deletePoll    = 50 * time.Millisecond
 
 	localNode = "bench-node"
 	// localSize is what each claim of the benchmark local asks for: room for an ext4.
