@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +143,29 @@ func TestEachTargetIsJudged(t *testing.T) {
 	}
 	if len(names) != 81 {
 		t.Errorf("%d targets are judged: %q", len(names), names)
+	}
+}
+
+func TestTheTimeOfAllProcessorsIsShownAndNotJudged(t *testing.T) {
+	r := &report{out: io.Discard}
+	for program, cpu := range map[string]milliseconds{managerName: 30, bareName: 20} {
+		r.Results = append(r.Results, result{
+			Benchmark: "provision", Case: "provision", Program: program, N: 1000, Done: 1000,
+			Seconds: 1, PerSecond: 1000, DeletedPerSecond: 1000, Writes: 5, AllEach: cpu, DeleteAllEach: 2 * cpu,
+		})
+	}
+	r.judge()
+	shown := map[string]string{}
+	for _, target := range r.Targets {
+		if target.verdict() == "for information" {
+			shown[target.Name] = target.Measured
+		}
+	}
+	if want := map[string]string{
+		"provision, n=1000: CPU of all programs, to the bare client's":          "1.50 x (30.0 ms, 20.0 ms)",
+		"provision, n=1000: deleted: CPU of all programs, to the bare client's": "1.50 x (60.0 ms, 40.0 ms)",
+	}; !maps.Equal(shown, want) {
+		t.Errorf("shown is %q", shown)
 	}
 }
 

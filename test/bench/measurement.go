@@ -38,12 +38,17 @@ func (b *testbed) measureOnce(m *measurement) (processes, error) {
 	if err != nil {
 		return nil, err
 	}
+	started := m.spent
 	if m.running != nil {
 		used, err := m.running.usage()
 		if err != nil {
 			return nil, err
 		}
 		m.spent = used.cpu
+	}
+	whole, err := wholeCPU()
+	if err != nil {
+		return nil, err
 	}
 	watching, err := b.observe(m.views...)
 	if err != nil {
@@ -64,7 +69,13 @@ func (b *testbed) measureOnce(m *measurement) (processes, error) {
 		return running, err
 	}
 	used, err := running.usage()
+	if err != nil {
+		return running, err
+	}
+	if m.AllEach, err = cpuEach(whole+started, m.Done); err != nil {
+		return running, err
+	}
 	m.wrote(now.since(before).since(m.own), m.resources...)
 	m.used(used, m.spent)
-	return running, err
+	return running, nil
 }

@@ -196,6 +196,10 @@ func (p *provisioning) deleteAll(got *result, running processes) error {
 	if err != nil {
 		return err
 	}
+	whole, err := wholeCPU()
+	if err != nil {
+		return err
+	}
 	started := time.Now()
 	err = inParallel(p.ctx, got.N, func(i int) error {
 		return p.client.Delete(p.ctx, fixture.Claim(fixture.ClaimNamed(claimName(i))))
@@ -212,6 +216,9 @@ func (p *provisioning) deleteAll(got *result, running processes) error {
 		return fmt.Errorf("waiting until all is deleted: %w", err)
 	}
 	got.DeletedPerSecond = float64(got.N) / time.Since(started).Seconds()
+	if got.DeleteAllEach, err = cpuEach(whole, got.N); err != nil {
+		return err
+	}
 	after, err := p.countRequests()
 	if err != nil {
 		return err

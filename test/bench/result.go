@@ -28,11 +28,15 @@ type result struct {
 	// their start.
 	CPU     map[string]milliseconds
 	CPUEach milliseconds
+	// AllEach is that of everything for each that was done: of the API server, etcd and this program, too, and of what programs run.
+	AllEach milliseconds
 	PeakMiB float64
 	// DeletedPerSecond is how fast all of it was removed, and DeleteRequests what that
 	// took; Left is how much of it remained.
-	DeletedPerSecond float64  `json:",omitempty"`
-	DeleteRequests   requests `json:",omitempty"`
+	// DeleteAllEach is as AllEach.
+	DeletedPerSecond float64      `json:",omitempty"`
+	DeleteAllEach    milliseconds `json:",omitempty"`
+	DeleteRequests   requests     `json:",omitempty"`
 	Left             int
 }
 

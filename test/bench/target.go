@@ -133,6 +133,7 @@ func (r *report) bareSpeed(name string, c *comparison, goal, gate float64) *targ
 	if !measured {
 		return nil
 	}
+	r.bareCPU(name, c, func(r result) milliseconds { return r.AllEach })
 	name += ": part of the bare writes' speed"
 	got := fmt.Sprintf("%.2f (%.0f/s of %.0f/s)", ratio, median(each(c.rounds, speed)), median(each(c.bares, speed)))
 	last := r.want
@@ -153,6 +154,7 @@ func (r *report) bareDeletion(name string, c *comparison) {
 	speed := func(r result) float64 { return r.DeletedPerSecond }
 	if ratio, measured := c.ratio(speed); measured && speed(c.bares[0]) > 0 {
 		got := fmt.Sprintf("%.2f (%.0f/s of %.0f/s)", ratio, median(each(c.rounds, speed)), median(each(c.bares, speed)))
+		r.bareCPU(name+": deleted", c, func(r result) milliseconds { return r.DeleteAllEach })
 		r.want(name+": deleted, part of the bare writes' speed", fmt.Sprintf(">= %.2f", deleteGoal), got, ratio >= deleteGoal).
 			from(leastCompared, c.done(), "in all rounds")
 	}
@@ -164,7 +166,17 @@ func (r *report) bareTime(name string, c *comparison, limit float64) *target {
 	if !measured {
 		return nil
 	}
+	r.bareCPU(name, c, func(r result) milliseconds { return r.AllEach })
 	return r.atMost(name+": time, to that of the bare operations", ratio, limit, "x")
+}
+
+// bareCPU shows what each takes of the processors' time, of all programs, to what it takes where the bare client does it.
+func (r *report) bareCPU(name string, c *comparison, of func(result) milliseconds) {
+	cpu := func(r result) float64 { return float64(of(r)) }
+	if ratio, measured := c.ratio(cpu); measured && cpu(c.bares[0]) > 0 {
+		got := fmt.Sprintf("%.2f x (%.1f ms, %.1f ms)", ratio, median(each(c.rounds, cpu)), median(each(c.bares, cpu)))
+		r.want(name+": CPU of all programs, to the bare client's", "", got, true)
+	}
 }
 
 // kubeletTime shows how long the program takes, to a stock kubelet's time, if that was measured.
