@@ -64,18 +64,15 @@ func (b *testbed) measureOnce(m *measurement) (processes, error) {
 		return running, err
 	}
 	watching.read(func() { m.seen(&m.result) })
+	if m.AllEach, err = cpuEach(whole+started, m.Done); err != nil {
+		return running, err
+	}
 	now, err := b.awaitQuiet()
 	if err != nil {
 		return running, err
 	}
 	used, err := running.usage()
-	if err != nil {
-		return running, err
-	}
-	if m.AllEach, err = cpuEach(whole+started, m.Done); err != nil {
-		return running, err
-	}
 	m.wrote(now.since(before).since(m.own), m.resources...)
 	m.used(used, m.spent)
-	return running, nil
+	return running, err
 }

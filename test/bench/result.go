@@ -28,7 +28,8 @@ type result struct {
 	// their start.
 	CPU     map[string]milliseconds
 	CPUEach milliseconds
-	// AllEach is that of everything for each that was done: of the API server, etcd and this program, too, and of what programs run.
+	// AllEach is that of everything until the last was done, for each: of the API server, etcd and this program, too, and of what
+	// programs run. Where programs are started for it, it has their start, but for what the manager alone takes for it.
 	AllEach milliseconds
 	PeakMiB float64
 	// DeletedPerSecond is how fast all of it was removed, and DeleteRequests what that
