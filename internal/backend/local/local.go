@@ -15,6 +15,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/local/requests"
 	"github.com/stowage-dev/stowage/internal/sharedread"
 )
 
@@ -30,19 +31,19 @@ type Kind struct {
 	// found are what agents found without a NodeVolume, by backend. Volumes that are removed at the same time share a read.
 	found *sharedread.Reads[string, []unrecorded]
 	// requests are those of all backends.
-	requests *requests
+	requests *requests.Requests
 }
 
 // NewKind returns the kind with these fields.
 func NewKind(client client.Client, live client.Reader, base string) Kind {
 	found := func(ctx context.Context, name string) ([]unrecorded, error) { return listUnrecorded(ctx, live, name) }
-	return Kind{Client: client, Live: live, Base: base, found: sharedread.New(found), requests: newRequests()}
+	return Kind{Client: client, Live: live, Base: base, found: sharedread.New(found), requests: requests.New()}
 }
 
 // Follow has a cache's watch show what is requested of each node, so that it isn't listed for each new volume. It must be called
 // before the first volume is provisioned.
 func (k Kind) Follow(ctx context.Context, cached ctrlcache.Informers) error {
-	return k.requests.follow(ctx, cached)
+	return k.requests.Follow(ctx, cached)
 }
 
 // Type is Local.

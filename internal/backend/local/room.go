@@ -15,6 +15,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/local/requests"
 )
 
 var _ backend.CapacityReporter = (*localBackend)(nil)
@@ -38,7 +39,7 @@ func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, exce
 	if err != nil {
 		return nil, err
 	}
-	requests, err := b.currentRequests(ctx)
+	asked, err := b.currentRequests(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +50,9 @@ func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, exce
 			continue
 		}
 		// The agent's report is a moment old: it may not include the latest requests.
-		asked := requests.at(b.name, node.Name, except)
-		room := min(bytes(disk.Status.Available)-asked.unmade,
-			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-asked.all)
+		of := asked.At(b.name, node.Name, except)
+		room := min(bytes(disk.Status.Available)-of.Unmade,
+			bytes(disk.Status.Total)-bytes(disk.Spec.ReservedCapacity)-of.All)
 		found = append(found, candidate{node: node.Name, unready: unready(node), room: max(0, room)})
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
@@ -61,17 +62,17 @@ func (b *localBackend) candidates(ctx context.Context, nodes []corev1.Node, exce
 }
 
 // currentRequests are those that a watch shows, or that are listed until it has shown all.
-func (b *localBackend) currentRequests(ctx context.Context) (*requests, error) {
-	if b.requests.isCurrent() {
+func (b *localBackend) currentRequests(ctx context.Context) (*requests.Requests, error) {
+	if b.requests.IsCurrent() {
 		return b.requests, nil
 	}
 	volumes := &stowagev1alpha1.NodeVolumeList{}
 	if err := b.Client.List(ctx, volumes, append(forReading, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name})...); err != nil {
 		return nil, fmt.Errorf("listing the volumes of backend %s: %w", b.name, err)
 	}
-	listed := newRequests()
+	listed := requests.New()
 	for i := range volumes.Items {
-		listed.set(&volumes.Items[i])
+		listed.Set(&volumes.Items[i])
 	}
 	return listed, nil
 }

@@ -3,15 +3,9 @@ package local_test
 import (
 	"context"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	fakesource "k8s.io/client-go/tools/cache/testing"
@@ -22,66 +16,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
-
-func TestWhatIsRequestedIsTheSumOfTheVolumesThatAreThere(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	requests, there := local.NewRequests(), map[string]*stowagev1alpha1.NodeVolume{}
-	backends, nodes := []string{"fast", "slow"}, []string{"node-1", "node-2"}
-	for range 1000 {
-		volume := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pvc-%d", random.IntN(20))}}
-		if random.IntN(3) == 0 {
-			delete(there, volume.Name)
-			requests.Remove(volume)
-		} else {
-			volume.Labels = map[string]string{stowagev1alpha1.BackendLabel: backends[random.IntN(2)]}
-			volume.Spec.NodeName = nodes[random.IntN(2)]
-			volume.Spec.Capacity = *resource.NewQuantity(random.Int64N(100), resource.BinarySI)
-			if random.IntN(2) == 0 {
-				volume.Status.Conditions = []metav1.Condition{{Type: stowagev1alpha1.ProvisionedCondition, Status: metav1.ConditionTrue}}
-			}
-			there[volume.Name] = volume
-			requests.Set(volume)
-		}
-		except := fmt.Sprintf("pvc-%d", random.IntN(20))
-		for _, backend := range backends {
-			for _, node := range nodes {
-				if got, want := requests.At(backend, node, except), sumAt(there, backend, node, except); !slices.Equal(got, want) {
-					t.Fatalf("%d bytes are requested of backend %s on %s, not %d", got, backend, node, want)
-				}
-			}
-		}
-	}
-	for volume := range maps.Values(there) {
-		requests.Remove(volume)
-	}
-	if !requests.IsEmpty() {
-		t.Errorf("something is remembered of volumes that are gone: %+v", requests)
-	}
-}
-
-func sumAt(volumes map[string]*stowagev1alpha1.NodeVolume, backend, node, except string) []int64 {
-	sum := make([]int64, 2)
-	for _, volume := range volumes {
-		if volume.Labels[stowagev1alpha1.BackendLabel] != backend || volume.Spec.NodeName != node || volume.Name == except {
-			continue
-		}
-		sum[0] += volume.Spec.Capacity.Value()
-		if !meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition) {
-			sum[1] += volume.Spec.Capacity.Value()
-		}
-	}
-	return sum
-}
-
-func TestADeletionThatAWatchMissedIsOneAllTheSame(t *testing.T) {
-	requests := local.NewRequests()
-	volume := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
-	requests.Set(volume)
-	requests.Missed(volume)
-	if !requests.IsEmpty() {
-		t.Error("the volume is remembered")
-	}
-}
 
 func TestAWatchSavesTheListOfVolumesForEachNewOne(t *testing.T) {
 	cluster := countingLists{newCluster(t, Node("node-1"), Node("node-2")), map[string]int{}}
@@ -104,7 +38,7 @@ func TestAWatchSavesTheListOfVolumesForEachNewOne(t *testing.T) {
 	watched.start(t, kind)
 	first := cluster.volume(t, "1")
 	watched.source.Add(first)
-	await(t, func() bool { return kind.AsksFor(first.Name) })
+	await(t, func() bool { return kind.Requests().At("disks", "node-1", "").All > 0 })
 	_, _ = disks.Provision(t.Context(), asking("2", "6Gi"))
 
 	if lists := cluster.lists["*v1alpha1.NodeVolumeList"]; lists != 1 {
@@ -114,7 +48,7 @@ func TestAWatchSavesTheListOfVolumesForEachNewOne(t *testing.T) {
 		t.Errorf("what the watch showed takes up no room: the second volume was requested on %s", node)
 	}
 	watched.source.Delete(first)
-	await(t, func() bool { return kind.AsksFor() })
+	await(t, func() bool { return kind.Requests().At("disks", "node-1", "").All == 0 })
 	_, _ = disks.Provision(t.Context(), asking("3", "6Gi"))
 	if node := cluster.volume(t, "3").Spec.NodeName; node != "node-1" {
 		t.Errorf("what is gone takes up room: the third volume was requested on %s", node)
@@ -154,7 +88,7 @@ func (w watched) GetInformer(context.Context, client.Object, ...ctrlcache.Inform
 func (w watched) start(t *testing.T, kind local.Kind) {
 	t.Helper()
 	go w.informer.RunWithContext(t.Context())
-	await(t, kind.IsCurrent)
+	await(t, kind.Requests().IsCurrent)
 }
 
 func await(t *testing.T, done func() bool) {
