@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,21 @@ func TestOnlyDirectoriesBelowTheBaseAreOpened(t *testing.T) {
 			if !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
+			if _, err := safepath.ListBeneath(base, filepath.Join(base, path)); !errors.Is(err, want) {
+				t.Errorf("to list it gave %v, want %v", err, want)
+			}
 		})
+	}
+}
+
+func TestTheNamesInADirectoryAreListedInOrder(t *testing.T) {
+	base := mounttest.TempDir(t)
+	for _, name := range []string{"c", "a", "b"} {
+		mounttest.WriteFile(t, base, name, "")
+	}
+	names, err := safepath.ListBeneath(base, base)
+	if err != nil || !slices.Equal(names, []string{"a", "b", "c"}) {
+		t.Errorf("listed is %q (%v)", names, err)
 	}
 }
 
