@@ -127,17 +127,17 @@ func (r *removal) moveToTop(dir *os.File, name string) bool {
 // that is ErrUnfinished. However little time there is, each call makes progress. The zero time
 // is no limit.
 func RemoveTreeUntil(ctx context.Context, parent *os.File, name string, until time.Time) error {
-	return (&removal{ctx: ctx, until: until, begin: refuseMounts}).of(parent, name)
+	return (&removal{ctx: ctx, until: until}).of(parent, name, refuseMounts)
 }
 
 // RemoveUnmounted does what RemoveTree does, without a look at the mount table: the caller has just seen that nothing is mounted
 // in the tree. The kernel goes to no mount all the same, and the rest then stays.
 func RemoveUnmounted(ctx context.Context, parent *os.File, name string) error {
-	return (&removal{ctx: ctx, begin: func(*os.File) error { return nil }}).of(parent, name)
+	return (&removal{ctx: ctx}).of(parent, name, func(*os.File) error { return nil })
 }
 
-// of removes the directory name from an open directory.
-func (r *removal) of(parent *os.File, name string) error {
+// of removes the directory name from an open directory, unless a check of the opened one refuses it.
+func (r *removal) of(parent *os.File, name string, check func(top *os.File) error) error {
 	top, err := safepath.OpenToRead(parent, name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -146,7 +146,7 @@ func (r *removal) of(parent *os.File, name string) error {
 		return err
 	}
 	defer top.Close()
-	if err := r.begin(top); err != nil {
+	if err := check(top); err != nil {
 		return err
 	}
 	r.top = top

@@ -21,8 +21,6 @@ type removal struct {
 	ctx   context.Context
 	top   *os.File
 	until time.Time
-	// begin is called before anything is removed; an error refuses the removal.
-	begin func(top *os.File) error
 	// done counts what was removed or moved to the top, and steps the directories that were
 	// entered.
 	done, steps int
