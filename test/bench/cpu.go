@@ -11,8 +11,8 @@ import (
 // ticksPerSecond is the unit of the times in /proc/PID/stat, on every platform that Go knows.
 const ticksPerSecond = 100
 
-// wholeCPU is the CPU time of this program and of all that it started, and of what those ran and waited for. Where both cores are busy,
-// it is what a speed is made of. It is less disturbed than a speed by what else the machine, or its host, does.
+// wholeCPU is the CPU time of this program and of all that it started, and of what those ran and waited for. Where all processors are
+// busy, it is what a speed is made of.
 func wholeCPU() (time.Duration, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {

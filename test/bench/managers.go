@@ -65,7 +65,7 @@ func newManager(kubeconfig, address string) (ctrl.Manager, *leadership.Lease, er
 	if err != nil {
 		return nil, nil, err
 	}
-	config.DisableCompression = true
+	config.DisableCompression = true // as in the real one
 	scheme, err := program.Scheme()
 	if err != nil {
 		return nil, nil, err

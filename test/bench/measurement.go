@@ -38,7 +38,7 @@ func (b *testbed) measureOnce(m *measurement) (processes, error) {
 	if err != nil {
 		return nil, err
 	}
-	started := m.spent
+	uncounted := m.spent
 	if m.running != nil {
 		used, err := m.running.usage()
 		if err != nil {
@@ -64,7 +64,7 @@ func (b *testbed) measureOnce(m *measurement) (processes, error) {
 		return running, err
 	}
 	watching.read(func() { m.seen(&m.result) })
-	if m.AllEach, err = cpuEach(whole+started, m.Done); err != nil {
+	if m.AllEach, err = cpuEach(whole+uncounted, m.Done); err != nil {
 		return running, err
 	}
 	now, err := b.awaitQuiet()
