@@ -122,10 +122,11 @@ func (b *testbed) attachPhase(f fleet, phase phase, turn int, m *measurement) (r
 	m.done = func() bool { off = seen.off(wanted); return off == 0 }
 	m.seen = func(r *result) { r.took(f.volumes(), seen.last.Sub(seen.first)) }
 	m.resources = []string{"volumeattachments", "nodes", "persistentvolumes"}
+	m.written = []client.ObjectList{&storagev1.VolumeAttachmentList{}, &corev1.NodeList{}}
+	m.Benchmark, m.Case, m.N = "attach", string(phase), f.volumes()
 	if running, err = b.measureOnce(m); err != nil {
 		return running, fmt.Errorf("of %d attachments %d are not as they should be: %w", len(wanted), off, err)
 	}
-	m.Benchmark, m.Case, m.Program, m.N = "attach", string(phase), running[0].Name, f.volumes()
 	b.report.add(m.result)
 	return running, b.awaitVolumesAttached(f, turn)
 }

@@ -180,15 +180,18 @@ func barePhase(ctx context.Context, writer client.Client, pv *corev1.PersistentV
 }
 
 func bareStatus(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	condition := func(name corev1.PersistentVolumeClaimConditionType, reason, message string) object {
+		return object{
+			"type": name, "status": "True", "reason": reason, "message": message,
+			"lastProbeTime": claim.CreationTimestamp, "lastTransitionTime": claim.CreationTimestamp,
+		}
+	}
 	return writer.Status().Patch(ctx, claim, strategic{"status": object{
 		"phase": corev1.ClaimBound, "accessModes": pv.Spec.AccessModes, "capacity": pv.Spec.Capacity,
-		"conditions": []object{{
-			"type": "stowage.dev/Bindable", "status": "True", "reason": "Bound", "message": "bound to volume " + pv.Name,
-			"lastTransitionTime": claim.CreationTimestamp,
-		}, {
-			"type": corev1.PersistentVolumeClaimUnused, "status": "True", "reason": "NoPodsUsingPVC",
-			"message": "no pod that is yet to end refers to this claim", "lastTransitionTime": claim.CreationTimestamp,
-		}},
+		"conditions": []object{
+			condition("stowage.dev/Bindable", "Bound", "bound to volume "+pv.Name),
+			condition(corev1.PersistentVolumeClaimUnused, "NoPodsUsingPVC", "no pod that is yet to end refers to this claim"),
+		},
 	}})
 }
 

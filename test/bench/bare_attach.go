@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -63,12 +64,17 @@ func (b bareFleet) attachAll(ctx context.Context, turn int) error {
 
 func (b bareFleet) attachTo(ctx context.Context, i int, node string) error {
 	attachment := attachmentOf(i, node)
+	attachment.Annotations = map[string]string{
+		stowagev1alpha1.AttachmentAnnotation: fmt.Sprintf(`{"backend":%q,"volume":%q}`, class, volumeName(i)),
+	}
 	if err := b.client.Create(ctx, attachment); err != nil {
 		return err
 	}
-	return b.client.Status().Patch(ctx, attachment, merge{"status": object{
+	return b.client.Status().Patch(ctx, attachment, merge{"metadata": object{"uid": attachment.UID}, "status": object{
 		"attached":           true,
-		"attachmentMetadata": object{backend.DeviceMetadata: volumeName(i), backend.SerialMetadata: volumeName(i)},
+		"attachmentMetadata": object{
+			backend.DeviceMetadata: volumeName(i), backend.SerialMetadata: volumeName(i), backend.InstanceMetadata: "fake:///" + node,
+		},
 	}})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // bareExtended has all of a file system made at once, as the agent does: what is
@@ -48,7 +49,7 @@ func bareLocal(layout stowagev1alpha1.LocalLayout, folder string) claimWrites {
 		if err := bareProvisioned(ctx, writer, local); err != nil {
 			return err
 		}
-		return bareRecord(ctx, writer, claim)
+		return bareRecord(ctx, writer, claim, bareLocalVolume(claim, local))
 	}
 }
 
@@ -79,7 +80,7 @@ func bareImage(ctx context.Context, path string) (err error) {
 func localCapacity() resource.Quantity { return resource.MustParse(localSize) }
 
 func bareNodeVolume(claim *corev1.PersistentVolumeClaim, layout stowagev1alpha1.LocalLayout, folder string) *stowagev1alpha1.NodeVolume {
-	return &stowagev1alpha1.NodeVolume{
+	local := &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       "pvc-" + string(claim.UID),
 			Labels:     map[string]string{stowagev1alpha1.BackendLabel: class},
@@ -90,16 +91,39 @@ func bareNodeVolume(claim *corev1.PersistentVolumeClaim, layout stowagev1alpha1.
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 		},
 	}
+	if layout == stowagev1alpha1.LayoutImage {
+		local.Spec.FSType, local.Spec.Allocation = "ext4", stowagev1alpha1.AllocationFull
+	}
+	return local
 }
 
 func bareProvisioned(ctx context.Context, writer client.Client, local *stowagev1alpha1.NodeVolume) error {
-	before := local.DeepCopy()
-	local.Status.Path, local.Status.Capacity = string(local.Spec.Path)+"/"+local.Name, new(localCapacity())
-	for _, kind := range []string{stowagev1alpha1.ProvisionedCondition, stowagev1alpha1.ReadyCondition, stowagev1alpha1.GrantedCondition} {
+	local.Status = stowagev1alpha1.NodeVolumeStatus{
+		ObservedGeneration: local.Generation, Path: string(local.Spec.Path) + "/" + local.Name, Capacity: new(localCapacity()),
+	}
+	if local.Spec.Layout == stowagev1alpha1.LayoutDirectory {
+		local.Status.Used, local.Status.UsedInodes, local.Status.UsedTime = new(localCapacity()), new(int64(1)), new(metav1.Now())
+	} else {
+		local.Status.Enforced = true
+	}
+	for _, kind := range []string{
+		stowagev1alpha1.ProvisionedCondition, stowagev1alpha1.ReadyCondition, stowagev1alpha1.GrantedCondition, stowagev1alpha1.HealthyCondition,
+	} {
 		local.Status.Conditions = append(local.Status.Conditions, metav1.Condition{
 			Type: kind, Status: metav1.ConditionTrue, Reason: stowagev1alpha1.ReasonReady,
-			Message: "the volume can be mounted", LastTransitionTime: metav1.Now(),
+			Message: "the volume can be mounted", LastTransitionTime: metav1.Now(), ObservedGeneration: local.Generation,
 		})
 	}
-	return writer.Status().Patch(ctx, local, client.MergeFrom(before))
+	return writer.Status().Patch(ctx, local, merge{"status": local.Status})
+}
+
+// bareLocalVolume is the volume of a claim that lies on the node of its NodeVolume.
+func bareLocalVolume(claim *corev1.PersistentVolumeClaim, local *stowagev1alpha1.NodeVolume) *corev1.PersistentVolume {
+	pv := bareVolume(claim)
+	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: localCapacity()}
+	pv.Spec.CSI.FSType = local.Spec.FSType
+	pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute] = local.Status.Path
+	pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.LayoutAttribute] = string(local.Spec.Layout)
+	fixture.OnNode(localNode)(pv)
+	return pv
 }

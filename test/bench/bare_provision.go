@@ -29,7 +29,7 @@ func bareProvision(ctx context.Context, writer client.Client, claim *corev1.Pers
 	if err := bareIntent(ctx, writer, claim); err != nil {
 		return err
 	}
-	return bareRecord(ctx, writer, claim)
+	return bareRecord(ctx, writer, claim, bareVolume(claim))
 }
 
 func bareIntent(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim) error {
@@ -43,8 +43,7 @@ func bareIntent(ctx context.Context, writer client.Client, claim *corev1.Persist
 	}})
 }
 
-func bareRecord(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim) error {
-	pv := bareVolume(claim)
+func bareRecord(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	if err := writer.Create(ctx, pv); err != nil {
 		return err
 	}
@@ -93,7 +92,6 @@ func bareVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 		Finalizers:  []string{stowagev1alpha1.ReclaimFinalizer},
 	}
 	pv.Spec.ClaimRef = referenceTo(claim)
-	pv.Spec.ClaimRef.ResourceVersion = claim.ResourceVersion
 	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 		Driver: stowagev1alpha1.LocalDriver, VolumeHandle: pv.Name,
 		VolumeAttributes: map[string]string{stowagev1alpha1.BackendAttribute: class},

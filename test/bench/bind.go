@@ -56,6 +56,7 @@ func (b *testbed) bindRound(c contender, w workload, n int, spent time.Duration)
 	m := &measurement{
 		result: result{Benchmark: "bind", Case: w.name, Program: c.name, N: n},
 		views:  seen.views(), done: seen.all(n), part: true,
+		written: []client.ObjectList{&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}},
 	}
 	var running processes
 	defer func() {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // measurement is one thing that programs do once, from a beginning to an end that a watch
@@ -29,6 +32,8 @@ type measurement struct {
 	own requests
 	// resources are those that the work consists of writes to; none: all.
 	resources []string
+	// written are lists of the kinds of the objects that all programs leave alike.
+	written []client.ObjectList
 }
 
 // measureOnce waits until all is quiet, has programs do something, and fills the result once
@@ -59,6 +64,7 @@ func (b *testbed) measureOnce(m *measurement) (processes, error) {
 	if err != nil {
 		return running, fmt.Errorf("beginning: %w", err)
 	}
+	m.Program = cmp.Or(m.Program, running[0].Name)
 	err = watching.await(b.ctx, running, m.done)
 	if err != nil && (!m.part || !errors.Is(err, errStalled)) {
 		return running, err
@@ -74,5 +80,5 @@ func (b *testbed) measureOnce(m *measurement) (processes, error) {
 	used, err := running.usage()
 	m.wrote(now.since(before).since(m.own), m.resources...)
 	m.used(used, m.spent)
-	return running, err
+	return running, errors.Join(err, b.compareWritten(m))
 }

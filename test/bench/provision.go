@@ -173,6 +173,7 @@ func (p *provisioning) round(n int, programs ...contender) (err error) {
 			r.Spread = seen.spread(p.began(seen))
 		},
 		resources: []string{"persistentvolumeclaims", "persistentvolumes"},
+		written:   []client.ObjectList{&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &stowagev1alpha1.NodeVolumeList{}},
 	}
 	if m.Program != bareName {
 		m.spent = p.spent

@@ -31,6 +31,8 @@ type testbed struct {
 	self       string
 	dir        string
 	kubeconfig string
+	// written is what the first program in each case of a benchmark wrote.
+	written map[string]writtenBy
 }
 
 // newTestbed starts an API server. All clients are members of system:masters: their
@@ -40,7 +42,7 @@ func newTestbed(ctx context.Context, o options, report *report) (*testbed, error
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for logs: %w", err)
 	}
-	b := &testbed{ctx: ctx, options: o, report: report, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
+	b := &testbed{ctx: ctx, options: o, report: report, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), written: map[string]writtenBy{}}
 	if err := b.startServer(); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
