@@ -39,6 +39,18 @@ var _ = Describe("A volume for one node at a time", func() {
 		Expect(w.world.newEvents()).To(BeEmpty())
 	})
 
+	It("is one of several that wait: their pod gets one event for all of them", func() {
+		for _, name := range []string{"a", "b", "c"} {
+			w.disk(name)
+		}
+		w.create(Pod("first", "node-1", "a", "b", "c"), Pod("second", "node-2", "a", "b", "c"))
+		w.settle()
+
+		Expect(w.world.newEvents()).To(HaveExactElements(And(
+			ContainSubstring(`Warning FailedAttachVolume Multi-Attach error for volume "a"`),
+			HaveSuffix("This pod waits until they have ended (2 more of its volumes wait, too)"))))
+	})
+
 	It("goes to both, if it is for many", func() {
 		w.disk("shared", WithModes(corev1.ReadWriteMany))
 		twoPods("shared")

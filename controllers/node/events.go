@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,12 +26,15 @@ type podEvents struct {
 	recorded memory.Recorded
 }
 
-// record records events, once for each situation.
+// waiting is a pod, and a step of one of its volumes that waits.
+type waiting struct {
+	pod  *corev1.Pod
+	step attach.Step
+}
+
+// record records events, once for each situation. The API makes one event of those that a pod gets for the same reason, with the text
+// of the first. So a pod gets one for all volumes that come to wait at once.
 func (r *podEvents) record(ctx context.Context, s *snapshot, plan []attach.Step) {
-	type waiting struct {
-		pod  *corev1.Pod
-		step attach.Step
-	}
 	waits, situations := map[string]waiting{}, []string{}
 	for _, step := range plan {
 		if step.Action != attach.Wait || step.Cause != attach.AttachedElsewhere && step.Cause != attach.NodeOff {
@@ -42,13 +46,25 @@ func (r *podEvents) record(ctx context.Context, s *snapshot, plan []attach.Step)
 			situations = append(situations, situation)
 		}
 	}
-	for situation, isNew := range r.recorded.Add(s.Name, situations) {
-		if !isNew {
+	first, more := map[types.UID]waiting{}, map[types.UID]int{}
+	isNew := r.recorded.Add(s.Name, situations)
+	for _, situation := range situations {
+		if !isNew[situation] {
 			continue
 		}
-		pod, step := waits[situation].pod, waits[situation].step
-		r.events.Eventf(pod, nil, corev1.EventTypeWarning, event.FailedAttachVolume, "Attach", "%s",
-			attach.Explain(step, pod, r.blockersOf(ctx, step)))
+		wait := waits[situation]
+		if _, has := first[wait.pod.UID]; has {
+			more[wait.pod.UID]++
+		} else {
+			first[wait.pod.UID] = wait
+		}
+	}
+	for uid, wait := range first {
+		note := attach.Explain(wait.step, wait.pod, r.blockersOf(ctx, wait.step))
+		if more[uid] > 0 {
+			note += fmt.Sprintf(" (%d more of its volumes wait, too)", more[uid])
+		}
+		r.events.Eventf(wait.pod, nil, corev1.EventTypeWarning, event.FailedAttachVolume, "Attach", "%s", note)
 	}
 }
 

@@ -105,7 +105,7 @@ func (r *attacher) delete(ctx context.Context, attachment *storagev1.VolumeAttac
 func (r *attacher) getNode(ctx context.Context, a *attaching) error {
 	name := a.attachment.Spec.NodeName
 	var err error
-	a.node, err = liveread.Find(ctx, name, &corev1.Node{}, r.client, r.live)
+	a.node, err = liveread.Find(ctx, name, &corev1.Node{}, liveread.Uncopied(r.client), r.live)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading node %s: %w", name, err)

@@ -21,3 +21,12 @@ func Find[T client.Object](ctx context.Context, name string, object T, readers .
 	}
 	return none, nil
 }
+
+// Uncopied reads a cache, and returns its very objects. Its callers don't change them: they share them.
+func Uncopied(cache client.Reader) client.Reader { return uncopied{cache} }
+
+type uncopied struct{ client.Reader }
+
+func (u uncopied) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return u.Reader.Get(ctx, key, object, append(options, client.UnsafeDisableDeepCopy)...)
+}
