@@ -54,12 +54,13 @@ func NewAdopter(deps reconciler.Dependencies) *Adopter {
 // Reconcile recreates the NodeVolume of a PersistentVolume. The cache decides whether there
 // is work to do, live reads decide what.
 func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	pv, err := liveread.Find(ctx, request.Name, &corev1.PersistentVolume{}, r.client)
+	cache := liveread.Uncopied(r.client)
+	pv, err := liveread.Find(ctx, request.Name, &corev1.PersistentVolume{}, cache)
 	if err != nil || pv == nil || !isLocal(pv) {
 		r.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, err
 	}
-	recorded, err := liveread.Find(ctx, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.NodeVolume{}, r.client)
+	recorded, err := liveread.Find(ctx, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.NodeVolume{}, cache)
 	if err != nil || recorded != nil {
 		return ctrl.Result{}, err
 	}
@@ -174,12 +175,19 @@ func (r *Adopter) allocateAsBackend(ctx context.Context, created *stowagev1alpha
 func (r *Adopter) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodevolume-adoption").
-		For(&corev1.PersistentVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
-			return isLocal(object.(*corev1.PersistentVolume))
-		}))).
+		For(&corev1.PersistentVolume{}, builder.WithPredicates(onlyLocal)).
 		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(r.VolumesFoundOn), onlyNewFinds()).
 		Complete(effect.Reported[ctrl.Request](r))
 }
+
+// onlyLocal passes volumes of local disks, and those whose spec changed: it decides where a volume may lie. All get a phase, too.
+var onlyLocal = predicate.And(
+	predicate.NewPredicateFuncs(func(object client.Object) bool { return isLocal(object.(*corev1.PersistentVolume)) }),
+	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, now := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)
+		return before.UID != now.UID || !equality.Semantic.DeepEqual(before.Spec, now.Spec)
+	}},
+)
 
 // VolumesFoundOn returns those PersistentVolumes of a disk's backend that the disk may store.
 func (r *Adopter) VolumesFoundOn(ctx context.Context, object client.Object) []reconcile.Request {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -39,8 +40,13 @@ func (r *Reconciler) volumesOfClaim(ctx context.Context, object client.Object) [
 	return requests
 }
 
-func (r *Reconciler) volumeOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
+// volumeOfNodeVolume wakes the volume that lies in a NodeVolume. While it is made, there is none: its creation wakes it.
+func (r *Reconciler) volumeOfNodeVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	r.storage.Renew(object.GetName())
+	err := r.client.Get(ctx, client.ObjectKey{Name: object.GetName()}, &corev1.PersistentVolume{}, wake.Unhurried, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	return []reconcile.Request{wake.Request(object)}
 }
 

@@ -6,8 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/opener"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -35,5 +38,15 @@ func TestAChangeOfAClaimWakesItsVolumes(t *testing.T) {
 				t.Errorf("it wakes them: %t", got)
 			}
 		})
+	}
+}
+
+func TestANodeVolumeWakesItsVolumeOnceThereIsOne(t *testing.T) {
+	r := &Reconciler{client: fake.NewClientBuilder().WithObjects(Volume("made")).Build(), storage: &opener.Opener{}}
+	for name, wakes := range map[string]bool{"made": true, "being-made": false} {
+		woken := r.volumeOfNodeVolume(t.Context(), &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if len(woken) == 1 != wakes || wakes && woken[0].Name != name {
+			t.Errorf("NodeVolume %s wakes %v", name, woken)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -114,10 +115,15 @@ var ended = predicate.Funcs{
 	},
 }
 
-// classOfClaim wakes the class of a claim.
-func classOfClaim(_ context.Context, object client.Object) []reconcile.Request {
-	name := storageclass.Of(object.(*corev1.PersistentVolumeClaim))
+// classOfClaim wakes the class of a claim if it is being deleted. A deletion that the cache has yet to show wakes the class itself,
+// and finds the claim as it is by then.
+func (r *Reconciler) classOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
+	name, class := storageclass.Of(object.(*corev1.PersistentVolumeClaim)), &storagev1.StorageClass{}
 	if name == "" {
+		return nil
+	}
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, class, wake.Unhurried, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && class.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	return []reconcile.Request{wake.RequestNamed(name)}
@@ -128,6 +134,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("storageclass").
 		For(&storagev1.StorageClass{}).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim), builder.WithPredicates(ended)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.classOfClaim), builder.WithPredicates(ended)).
 		Complete(effect.Reported[ctrl.Request](r))
 }

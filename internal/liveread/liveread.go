@@ -42,7 +42,7 @@ func New(live client.Reader) Reads {
 			object := &stowagev1alpha1.StorageBackend{}
 			err := live.Get(ctx, client.ObjectKey{Name: name}, object)
 			return object, err
-		}),
+		}).Paced(),
 		Pods: sharedread.New(func(ctx context.Context, namespace string) ([]corev1.Pod, error) {
 			pods := &corev1.PodList{}
 			err := live.List(ctx, pods, client.InNamespace(namespace))

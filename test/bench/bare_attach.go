@@ -71,7 +71,7 @@ func (b bareFleet) attachTo(ctx context.Context, i int, node string) error {
 		return err
 	}
 	return b.client.Status().Patch(ctx, attachment, merge{"metadata": object{"uid": attachment.UID}, "status": object{
-		"attached":           true,
+		"attached": true,
 		"attachmentMetadata": object{
 			backend.DeviceMetadata: volumeName(i), backend.SerialMetadata: volumeName(i), backend.InstanceMetadata: "fake:///" + node,
 		},
