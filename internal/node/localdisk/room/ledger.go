@@ -17,6 +17,28 @@ type ledger struct {
 	growth map[string]int64
 	// drafts are the volumes, by their names, that have room and no directory of their name.
 	drafts map[string]*draftRoom
+	// recents are by the devices of disks. The lock of its disk is held where one is used.
+	recents map[string]*recent
+}
+
+func (l *ledger) recentOf(device string) *recent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.recents[device]
+}
+
+// setRecent replaces the last sum of a disk; nil: there is none any more.
+func (l *ledger) setRecent(device string, there *recent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case there == nil:
+		delete(l.recents, device)
+	case l.recents == nil:
+		l.recents = map[string]*recent{device: there}
+	default:
+		l.recents[device] = there
+	}
 }
 
 // SetGrown remembers what a volume has after it grew.

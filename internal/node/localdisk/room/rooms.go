@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
 
 	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
@@ -20,13 +21,15 @@ import (
 type Rooms struct {
 	// Base is the directory of the folders of all backends.
 	Base layout.Base
+	// Clock is the time.
+	Clock clock.PassiveClock
 	// locks are by the devices of disks.
 	locks keyed.Locks
 	ledger
 }
 
 // NewRooms returns the room of the disks below a base directory.
-func NewRooms(base layout.Base) *Rooms { return &Rooms{Base: base} }
+func NewRooms(base layout.Base) *Rooms { return &Rooms{Base: base, Clock: clock.RealClock{}} }
 
 // DiskLock is the right to allocate room of a disk, and to count what is allocated.
 type DiskLock struct {
@@ -56,11 +59,7 @@ func (r *Rooms) LockForNew(ctx context.Context, folder *os.File, volume layout.V
 	if err != nil {
 		return lock, err
 	}
-	there, err := r.beside(lock, folder, volume, others)
-	if err == nil {
-		err = there.checkNew(volume.Bytes)
-	}
-	if err != nil {
+	if err = r.checkNew(lock, folder, volume, others); err != nil {
 		lock.Release()
 	}
 	return lock, err
@@ -102,6 +101,7 @@ func (r *Rooms) beside(lock DiskLock, folder *os.File, volume layout.Volume, oth
 // CheckGrowth returns ErrExhausted where a volume can't have all that it requests. It takes up
 // some bytes of its disk already, which a copy may share.
 func (r *Rooms) CheckGrowth(lock DiskLock, volume layout.Volume, taken int64, others layout.Lister) error {
+	r.setRecent(lock.Device, nil)
 	folder, err := r.Base.Open(volume.Path)
 	if err != nil {
 		return err
@@ -118,25 +118,33 @@ func (r *Rooms) CheckGrowth(lock DiskLock, volume layout.Volume, taken int64, ot
 }
 
 func (r *Rooms) measure(lock DiskLock, folder *os.File, reserved int64, volumes []layout.Volume) (Room, error) {
-	var stat unix.Statfs_t
-	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return Room{}, fmt.Errorf("reading the size of the disk at %s: %w", folder.Name(), err)
-	}
-	there, err := r.diskOf(lock)
+	disk, there, err := r.open(lock, folder, reserved)
 	if err != nil {
 		return Room{}, err
 	}
-	defer there.close()
+	defer disk.close()
+	there.allocated, err = r.allocatedOn(disk, volumes)
+	return there, err
+}
+
+// open opens the disk of a lock, and returns its room but for what volumes have of it.
+func (r *Rooms) open(lock DiskLock, folder *os.File, reserved int64) (*disk, Room, error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
+		return nil, Room{}, fmt.Errorf("reading the size of the disk at %s: %w", folder.Name(), err)
+	}
+	there, err := r.diskOf(lock)
+	if err != nil {
+		return nil, Room{}, err
+	}
 	there.shares = stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
-	allocated, err := r.allocatedOn(there, volumes)
-	return Room{
+	return there, Room{
 		total:  int64(stat.Blocks) * stat.Frsize,
 		used:   int64(stat.Blocks-stat.Bfree) * stat.Frsize,
 		free:   int64(stat.Bavail) * stat.Frsize,
 		inodes: int64(stat.Files), freeInodes: int64(stat.Ffree),
 		reserved: reserved, shares: there.shares,
-		allocated: allocated,
-	}, err
+	}, nil
 }
 
 // diskOf returns the disk of a lock. It is ErrPending if another disk was mounted since.
