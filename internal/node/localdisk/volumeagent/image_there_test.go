@@ -12,6 +12,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 )
 
 var _ = Describe("An image that was made", func() {
@@ -89,10 +90,11 @@ var _ = Describe("An image that was made", func() {
 		Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("96Mi"))
 	})
 
-	It("keeps the room that it has, though no status has it", func(ctx context.Context) {
+	It("keeps the room that it has after a crash, though no status has it", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 256*mebibyte)
 		volume := n.made(ctx, image("ext4"), sparse, sized("16Mi"))
 		Expect(openImage(volume).Truncate(192 * mebibyte)).To(Succeed())
+		n.reconciler = volumeagent.NewReconciler(n.options(n.api))
 		another := n.volume(ctx, image("ext4"), sized("64Mi"))
 		n.reconcile(ctx, another)
 		Expect(provisioned(ctx, another)).To(Equal("False Exhausted"))
