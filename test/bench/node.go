@@ -135,6 +135,7 @@ func (b *testbed) nodePhase(running processes, set podSet, phase podPhase) (resu
 		},
 		running: running,
 		views:   []view{{&corev1.PodList{}, seen.see}},
+		written: []client.ObjectList{&corev1.PodList{}},
 		done:    func() bool { return len(times) >= set.pods },
 		begin: func() (processes, error) {
 			return running, inParallel(b.ctx, set.pods, func(i int) error { return phase.act(b, set, i) })
