@@ -21,7 +21,7 @@ import (
 type Rooms struct {
 	// Base is the directory of the folders of all backends.
 	Base layout.Base
-	// Clock is the time.
+	// Clock is the time. NewRooms sets the real one.
 	Clock clock.PassiveClock
 	// locks are by the devices of disks.
 	locks keyed.Locks
