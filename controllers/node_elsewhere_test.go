@@ -51,6 +51,16 @@ var _ = Describe("A volume for one node at a time", func() {
 			HaveSuffix("This pod waits until they have ended (2 more of its volumes wait, too)"))))
 	})
 
+	It("counts once for a pod that names it twice", func() {
+		w.disk("data")
+		second := Pod("second", "node-2", "data", "data")
+		second.Spec.Volumes[1].Name = "again"
+		w.create(Pod("first", "node-1", "data"), second)
+		w.settle()
+
+		Expect(w.world.newEvents()).To(HaveExactElements(HaveSuffix("This pod waits until they have ended")))
+	})
+
 	It("goes to both, if it is for many", func() {
 		w.disk("shared", WithModes(corev1.ReadWriteMany))
 		twoPods("shared")

@@ -26,43 +26,44 @@ type podEvents struct {
 	recorded memory.Recorded
 }
 
-// waiting is a pod, and a step of one of its volumes that waits.
+// waiting is a pod, the step of one of its volumes that waits, and how many more of its volumes wait.
 type waiting struct {
 	pod  *corev1.Pod
 	step attach.Step
+	more int
 }
 
 // record records events, once for each situation. The API makes one event of those that a pod gets for the same reason, with the text
 // of the first. So a pod gets one for all volumes that come to wait at once.
 func (r *podEvents) record(ctx context.Context, s *snapshot, plan []attach.Step) {
-	waits, situations := map[string]waiting{}, []string{}
+	waits, situations := map[string]*waiting{}, []string{}
 	for _, step := range plan {
 		if step.Action != attach.Wait || step.Cause != attach.AttachedElsewhere && step.Cause != attach.NodeOff {
 			continue
 		}
 		for _, pod := range s.users[step.Volume.Name] {
 			situation := strings.Join(append([]string{string(pod.UID), string(step.Volume.Name), string(step.Cause)}, namesOf(step.OtherNodes)...), " ")
-			waits[situation] = waiting{pod, step}
-			situations = append(situations, situation)
+			if waits[situation] == nil {
+				waits[situation] = &waiting{pod: pod, step: step}
+				situations = append(situations, situation)
+			}
 		}
 	}
-	first, more := map[types.UID]waiting{}, map[types.UID]int{}
-	isNew := r.recorded.Add(s.Name, situations)
+	first, isNew := map[types.UID]*waiting{}, r.recorded.Add(s.Name, situations)
 	for _, situation := range situations {
-		if !isNew[situation] {
-			continue
-		}
 		wait := waits[situation]
-		if _, has := first[wait.pod.UID]; has {
-			more[wait.pod.UID]++
-		} else {
+		switch known := first[wait.pod.UID]; {
+		case !isNew[situation]:
+		case known != nil:
+			known.more++
+		default:
 			first[wait.pod.UID] = wait
 		}
 	}
-	for uid, wait := range first {
+	for _, wait := range first {
 		note := attach.Explain(wait.step, wait.pod, r.blockersOf(ctx, wait.step))
-		if more[uid] > 0 {
-			note += fmt.Sprintf(" (%d more of its volumes wait, too)", more[uid])
+		if wait.more > 0 {
+			note += fmt.Sprintf(" (%d more of its volumes wait, too)", wait.more)
 		}
 		r.events.Eventf(wait.pod, nil, corev1.EventTypeWarning, event.FailedAttachVolume, "Attach", "%s", note)
 	}
