@@ -31,14 +31,10 @@ func (l *ledger) recentOf(device string) *recent {
 func (l *ledger) setRecent(device string, there *recent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case there == nil:
-		delete(l.recents, device)
-	case l.recents == nil:
-		l.recents = map[string]*recent{device: there}
-	default:
-		l.recents[device] = there
+	if l.recents == nil {
+		l.recents = map[string]*recent{}
 	}
+	l.recents[device] = there
 }
 
 // SetGrown remembers what a volume has after it grew.

@@ -59,17 +59,17 @@ func (r *Rooms) LockForNew(ctx context.Context, folder *os.File, volume layout.V
 	if err != nil {
 		return lock, err
 	}
-	if err = r.checkNew(lock, folder, volume, others); err != nil {
+	if err = r.giveNew(lock, folder, volume, others); err != nil {
 		lock.Release()
 	}
 	return lock, err
 }
 
-// checkNew returns ErrExhausted where a new volume has no room beside the others, and else gives it that room. Where many volumes are
-// made one after another, each would sum up all before it. So a sum holds for a second: only this process gives room of this disk, to
-// one volume at a time. What volumes write in that second, and what is removed, makes the sum too large. What their users discard
-// doesn't count before the next one. A volume that has no room by the sum gets a new one.
-func (r *Rooms) checkNew(lock DiskLock, folder *os.File, volume layout.Volume, others layout.Lister) error {
+// giveNew gives a new volume its room beside the others, or returns ErrExhausted. Where many volumes are made one after another, each
+// would sum up all before it. So a sum holds for a second: only this process gives room of this disk, to one volume at a time. What
+// volumes write in that second, and what is removed, makes the sum too large. What their users discard doesn't count before the next
+// one, unless files that are no volumes take as much in that second. A volume that has no room by the sum gets a new one.
+func (r *Rooms) giveNew(lock DiskLock, folder *os.File, volume layout.Volume, others layout.Lister) error {
 	there, err := r.sinceSummed(lock, folder, volume)
 	if err != nil {
 		return err
@@ -104,9 +104,9 @@ func (r *Rooms) sinceSummed(lock DiskLock, folder *os.File, volume layout.Volume
 	return &recent{now, last.summed}, nil
 }
 
-// Came has the next new volume counted beside one that came to its disk, and wasn't made.
-func (r *Rooms) Came(ctx context.Context, volume layout.Volume) error {
-	lock, err := r.Lock(ctx, volume.Path)
+// Recount drops the last sum of the disk of a folder: a volume came to it that wasn't made.
+func (r *Rooms) Recount(ctx context.Context, path string) error {
+	lock, err := r.Lock(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (s *Store) adopt(ctx context.Context, volume layout.Volume, others layout.L
 		return err
 	}
 	defer folder.Close()
-	if err := errors.Join(safepath.SyncDir(folder), s.Rooms.Came(ctx, volume)); err != nil || volume.Image == nil {
+	if err := errors.Join(safepath.SyncDir(folder), s.Rooms.Recount(ctx, volume.Path)); err != nil || volume.Image == nil {
 		return err
 	}
 	return s.Grant(ctx, volume, others)
