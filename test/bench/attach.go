@@ -125,7 +125,7 @@ func (b *testbed) attachPhase(f fleet, phase phase, turn int, m *measurement) (r
 	m.written = []client.ObjectList{&storagev1.VolumeAttachmentList{}, &corev1.NodeList{}}
 	m.Benchmark, m.Case, m.N = "attach", string(phase), f.volumes()
 	if running, err = b.measureOnce(m); err != nil {
-		return running, fmt.Errorf("of %d attachments %d are not as they should be: %w", len(wanted), off, err)
+		return running, fmt.Errorf("with %d of %d attachments yet to come or to go: %w", off, len(wanted), err)
 	}
 	b.report.add(m.result)
 	return running, b.awaitVolumesAttached(f, turn)

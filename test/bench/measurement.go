@@ -32,7 +32,7 @@ type measurement struct {
 	own requests
 	// resources are those that the work consists of writes to; none: all.
 	resources []string
-	// written are lists of the kinds of the objects that all programs leave alike.
+	// written are lists of the kinds of the objects that Stowage's programs and the bare client leave alike.
 	written []client.ObjectList
 }
 

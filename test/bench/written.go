@@ -22,8 +22,8 @@ type writtenBy struct {
 // compareWritten makes sure that Stowage's programs and the bare client leave objects with the same fields in each case of a
 // benchmark: each costs the API server time, so a bare client that writes fewer is no limit.
 func (b *testbed) compareWritten(m *measurement) error {
-	isStowage := slices.Contains([]string{managerName, agentName, bareName}, m.Program)
-	if len(m.written) == 0 || m.Done < m.N || !isStowage {
+	isCompared := slices.Contains([]string{managerName, agentName, bareName}, m.Program)
+	if len(m.written) == 0 || m.Done < m.N || !isCompared {
 		return nil
 	}
 	now := writtenBy{m.Program, sets.New[string]()}
