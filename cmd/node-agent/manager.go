@@ -24,6 +24,8 @@ func newManager(options *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Pods that go at once are listed again and again.
+	connection.DisableCompression = true
 	scheme, err := program.Scheme()
 	if err != nil {
 		return nil, err

@@ -57,7 +57,9 @@ func NewReconciler(options Options) *Reconciler {
 		disks:        &disks{nodeName: options.NodeName, served: options.Disks, live: options.Live, tree: options.Tree, inUse: inUse, operations: running},
 		projections:  &projections{objects: options.Objects, operations: running, reports: reports, clock: options.Clock},
 		subPaths:     parts,
-		remover:      &remover{Options: &options, operations: running, inUse: inUse, subPaths: parts, reports: reports},
+		remover: &remover{
+			Options: &options, live: podclaims.NewLive(options.Live, options.NodeName), operations: running, inUse: inUse, subPaths: parts, reports: reports,
+		},
 	}
 }
 

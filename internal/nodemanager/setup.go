@@ -26,8 +26,9 @@ import (
 
 const (
 	controllerName = "pod-volumes"
-	// concurrentPods is how many pods are reconciled at once. What takes long is an operation.
-	concurrentPods = 32
+	// concurrentPods is how many pods are reconciled at once: as many as a kubelet takes, so that all of them share what is read
+	// before they go. What takes long is an operation.
+	concurrentPods = 110
 )
 
 // SetupWithManager adds the reconciler to a manager, which may be running. When the manager

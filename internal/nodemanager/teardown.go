@@ -26,6 +26,7 @@ import (
 // remover unmounts the volumes of pods that don't need them any more.
 type remover struct {
 	*Options
+	live       *podclaims.Live
 	operations *operations.Operations
 	inUse      *inuse.InUse
 	subPaths   *subPaths
@@ -49,7 +50,7 @@ func (r *remover) teardown(ctx context.Context, uid types.UID, cached *corev1.Po
 	}
 	// The cache may be behind the pod. An error here, as when the API server is down, leaves
 	// everything as it is.
-	pod, err := podclaims.FindLive(ctx, r.Live, r.NodeName, uid, cached)
+	pod, err := r.live.Find(ctx, uid, cached)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

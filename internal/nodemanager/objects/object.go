@@ -73,6 +73,8 @@ type object struct {
 	pods map[types.UID]bool
 	// stop ends its watch; nil: it isn't watched.
 	stop context.CancelFunc
+	// isWatched: its watch has begun.
+	isWatched bool
 }
 
 // update records the state of the object at a version, unless a newer one is known. A watch may be
@@ -104,7 +106,7 @@ func (o *object) notify(except types.UID) {
 func (o *object) unwatch() {
 	if o.stop != nil {
 		o.stop()
-		o.stop = nil
+		o.stop, o.isWatched = nil, false
 	}
 }
 

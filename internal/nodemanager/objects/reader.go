@@ -12,6 +12,7 @@ package objects
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,13 +84,33 @@ func (r *Reader) Forget(pod types.UID) {
 	r.tokens.forget(pod)
 	r.shared.mu.Lock()
 	defer r.shared.mu.Unlock()
-	for key, at := range r.objects {
+	for _, at := range r.objects {
+		if _, projects := at.pods[pod]; !projects {
+			continue
+		}
 		delete(at.pods, pod)
-		if len(at.pods) == 0 {
-			at.unwatch()
-			delete(r.objects, key)
+		switch {
+		case len(at.pods) > 0:
+		case at.isWatched:
+			time.AfterFunc(lingers, func() { r.dropUnused(at) })
+		default:
+			r.drop(at)
 		}
 	}
+}
+
+// dropUnused drops an object unless a pod projects it again.
+func (r *Reader) dropUnused(at *object) {
+	r.shared.mu.Lock()
+	defer r.shared.mu.Unlock()
+	if len(at.pods) == 0 && r.objects[at.key] == at {
+		r.drop(at)
+	}
+}
+
+func (r *Reader) drop(at *object) {
+	delete(r.objects, at.key)
+	at.unwatch()
 }
 
 // ConfigMap implements content.Reader.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,8 +61,23 @@ func TestAnObjectIsWatchedOnceForAllPodsUntilTheLastIsGone(t *testing.T) {
 	w.Forget("49")
 
 	awaitGoroutines(t, before)
-	if len(w.objects) != 0 {
-		t.Errorf("what is left: %v", w.objects)
+	w.mustKnowNothing(t)
+}
+
+func TestAWatchGoesOnForAPodThatComesRightAfterTheLastOne(t *testing.T) {
+	w := newWorld(t, password("one"))
+	w.shows(t, first)
+	w.awaitWatch(t)
+	w.Forget(first.UID)
+
+	if got := w.shows(t, second); got != "one" || w.gets.Load() != 2 {
+		t.Errorf("it shows %q after %d reads", got, w.gets.Load())
+	}
+	<-time.After(2 * lingers)
+	w.set(t, "two")
+	w.awaitChanged(t, second.UID)
+	if len(w.watches) != 0 {
+		t.Error("it is watched again")
 	}
 }
 

@@ -22,6 +22,9 @@ const minWatchTime = 30 * time.Minute
 // for, and watched at once.
 const watchDelay = time.Second
 
+// lingers is how long an object is watched after the last pod that projected it: not only until that pod's volumes are unmounted.
+const lingers = time.Second / 2
+
 // watch watches the object until no pod projects it any more. A watch that ends begins again, and
 // then lists what it missed.
 func (o *object) watch(ctx context.Context) {
@@ -42,9 +45,19 @@ func (o *object) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay):
-			reflector.RunWithContext(ctx)
+			if o.begins(ctx) {
+				reflector.RunWithContext(ctx)
+			}
 		}
 	})
+}
+
+// begins reports whether a watch begins, unless it has been stopped.
+func (o *object) begins(ctx context.Context) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.isWatched = ctx.Err() == nil
+	return o.isWatched
 }
 
 // listerWatcher lists and watches the one object: a node may do so by its name only.

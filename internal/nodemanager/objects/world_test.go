@@ -137,6 +137,16 @@ func (w *world) awaitWatch(t *testing.T) {
 	}
 }
 
+// mustKnowNothing checks that no object is left.
+func (w *world) mustKnowNothing(t *testing.T) {
+	t.Helper()
+	w.shared.mu.Lock()
+	defer w.shared.mu.Unlock()
+	if len(w.objects) != 0 {
+		t.Errorf("what is left: %v", w.objects)
+	}
+}
+
 // awaitGoroutines waits until there are no more than before.
 func awaitGoroutines(t *testing.T, before int) {
 	t.Helper()
