@@ -3,9 +3,11 @@ package nodemanager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -16,9 +18,11 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 )
 
 // These tests run in bubbles: a pass waits a moment for its operations, and there no time passes while
@@ -152,5 +156,50 @@ func TestAPodIsReconciledForWhatEndsAfterTheLastLookOfATeardown(t *testing.T) {
 		if len(woken) != 1 {
 			t.Errorf("it is woken %d times", len(woken))
 		}
+	})
+}
+
+// heldLook is a volume type whose volumes are looked at until the test lets them be.
+type heldLook struct {
+	silent
+	running *atomic.Int32
+	let     chan struct{}
+}
+
+func (h heldLook) IsPublished(mount.Table, volumes.Spec, string) (bool, error) {
+	h.running.Add(1)
+	defer h.running.Add(-1)
+	<-h.let
+	return true, nil
+}
+
+func TestPodsGoWhileAsManyAsMayArePublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := heldLook{running: &atomic.Int32{}, let: make(chan struct{})}
+		var pods []*corev1.Pod
+		for i := range concurrentPublishes + 10 {
+			pod := nodetest.PodOnNode(types.UID(fmt.Sprint("new-", i)))
+			pod.Name = string(pod.UID)
+			pods = append(pods, pod)
+		}
+		api := clientWith(interceptor.Funcs{}, pods...)
+		bench := newBench(t, api, api, withTypes(held, emptydir.New(&mounttest.Fake{})))
+		var running sync.WaitGroup
+		for _, pod := range pods {
+			running.Go(func() {
+				if _, err := bench.Reconcile(t.Context(), pod.UID); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if now := held.running.Load(); now != concurrentPublishes {
+			t.Errorf("%d pods are published at once", now)
+		}
+		if err := bench.settle(t); err != nil || bench.alive() {
+			t.Errorf("a pod that is gone has its volume still (%v)", err)
+		}
+		close(held.let)
+		running.Wait()
 	})
 }

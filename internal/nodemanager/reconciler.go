@@ -39,6 +39,8 @@ type Reconciler struct {
 	projections  *projections
 	subPaths     *subPaths
 	remover      *remover
+	// publishing has an element for each pass over a pod that publishes.
+	publishing chan struct{}
 }
 
 // NewReconciler returns the reconciler of a node's pods.
@@ -57,6 +59,7 @@ func NewReconciler(options Options) *Reconciler {
 		disks:        &disks{nodeName: options.NodeName, served: options.Disks, live: options.Live, tree: options.Tree, inUse: inUse, operations: running},
 		projections:  &projections{objects: options.Objects, operations: running, reports: reports, clock: options.Clock},
 		subPaths:     parts,
+		publishing:   make(chan struct{}, concurrentPublishes),
 		remover: &remover{
 			Options: &options, live: podclaims.NewLive(options.Live, options.NodeName), operations: running, inUse: inUse, subPaths: parts, reports: reports,
 		},
@@ -72,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 		return reconcile.Result{}, err
 	}
 	if pod != nil && podclaims.NeedsVolumes(pod) {
-		return r.publish(ctx, pod)
+		return r.publishInTurn(ctx, pod)
 	}
 	r.desired.Forget(uid)
 	r.reports.longWaits.Forget(uid)
@@ -81,6 +84,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 		r.Objects.Forget(uid)
 	}
 	return r.remover.teardown(ctx, uid, pod)
+}
+
+// publishInTurn publishes a pod once fewer than concurrentPublishes are being published.
+func (r *Reconciler) publishInTurn(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+	select {
+	case r.publishing <- struct{}{}:
+		defer func() { <-r.publishing }()
+		return r.publish(ctx, pod)
+	case <-ctx.Done():
+		return reconcile.Result{}, ctx.Err()
+	}
 }
 
 // publish brings each volume of the pod further, and reports the pod's progress.

@@ -29,6 +29,8 @@ const (
 	// concurrentPods is how many pods are reconciled at once: as many as a kubelet takes, so that all of them share what is read
 	// before they go. What takes long is an operation.
 	concurrentPods = 110
+	// concurrentPublishes is how many of them are published at once. Each keeps what is read for its volumes in memory.
+	concurrentPublishes = 32
 )
 
 // SetupWithManager adds the reconciler to a manager, which may be running. When the manager
