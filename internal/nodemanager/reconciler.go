@@ -19,9 +19,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// looksAgain is how often a pass looks again after operations that it began have ended: volumes
-// first, and then their parts.
-const looksAgain = 2
+const (
+	// looksAgain is how often a pass looks again after operations that it began have ended: volumes
+	// first, and then their parts.
+	looksAgain = 2
+	// concurrentPublishes is how many pods are published at once. Each has what is read for its volumes in memory.
+	concurrentPublishes = 32
+)
 
 // Reconciler brings the volumes of one pod to their desired state. Its key is the pod's UID,
 // because directories are named by it: a pod that was created again under the same name is

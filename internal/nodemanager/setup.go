@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -29,8 +28,6 @@ const (
 	// concurrentPods is how many pods are reconciled at once: as many as a kubelet takes, so that all of them share what is read
 	// before they go. What takes long is an operation.
 	concurrentPods = 110
-	// concurrentPublishes is how many of them are published at once. Each keeps what is read for its volumes in memory.
-	concurrentPublishes = 32
 )
 
 // SetupWithManager adds the reconciler to a manager, which may be running. When the manager
@@ -47,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cac
 	}
 	blueprint := builder.TypedControllerManagedBy[types.UID](mgr).
 		Named(controllerName).
-		Watches(&corev1.Pod{}, podHandler()).
+		Watches(&corev1.Pod{}, podstatus.EventHandler()).
 		WatchesRawSource(source.TypedFunc[types.UID](r.watchDirectories)).
 		WatchesRawSource(source.TypedFunc[types.UID](r.watchVolumes)).
 		WithOptions(controller.TypedOptions[types.UID]{MaxConcurrentReconciles: workers.Of(mgr, workers.Pods, concurrentPods)})
@@ -98,21 +95,5 @@ func readyChanged() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
 			return meta.IsStatusConditionTrue(e.ObjectOld.Status.Conditions, ready) != meta.IsStatusConditionTrue(e.ObjectNew.Status.Conditions, ready)
 		},
 		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
-	}
-}
-
-// podHandler maps a pod's events to its UID. An update may replace a pod by another one of the
-// same name: both are reconciled.
-func podHandler() handler.TypedEventHandler[client.Object, types.UID] {
-	return handler.TypedFuncs[client.Object, types.UID]{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(e.Object.GetUID()) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if podstatus.IsEcho(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)) {
-				return
-			}
-			q.Add(e.ObjectOld.GetUID())
-			q.Add(e.ObjectNew.GetUID())
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { q.Add(e.Object.GetUID()) },
 	}
 }
