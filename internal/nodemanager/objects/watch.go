@@ -22,7 +22,8 @@ const minWatchTime = 30 * time.Minute
 // for, and watched at once.
 const watchDelay = time.Second
 
-// lingers is how long an object is watched after the last pod that projected it: not only until that pod's volumes are unmounted.
+// lingers is how long an object is watched after the last pod that projected it. So that pod's volumes are unmounted before the watch
+// ends, and a pod that comes right after goes on with it.
 const lingers = time.Second / 2
 
 // watch watches the object until no pod projects it any more. A watch that ends begins again, and
@@ -52,12 +53,15 @@ func (o *object) watch(ctx context.Context) {
 	})
 }
 
-// begins reports whether a watch begins, unless it has been stopped.
+// begins records that a watch begins, and returns true, unless it has been stopped.
 func (o *object) begins(ctx context.Context) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.isWatched = ctx.Err() == nil
-	return o.isWatched
+	if ctx.Err() != nil {
+		return false
+	}
+	o.isWatched = true
+	return true
 }
 
 // listerWatcher lists and watches the one object: a node may do so by its name only.

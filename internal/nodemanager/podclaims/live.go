@@ -60,7 +60,11 @@ func (l *Live) find(ctx context.Context, uid types.UID, cached *corev1.Pod) (*co
 	if isAlone || time.Now().UnixNano() < l.unsharedUntil.Load() {
 		return l.get(ctx, uid, cached)
 	}
-	return l.among(ctx, uid)
+	pod, err := l.among(ctx, uid)
+	if err != nil { // perhaps only because of another pod
+		return l.get(ctx, uid, cached)
+	}
+	return pod, nil
 }
 
 // get reads one pod. A node may not get a pod that doesn't exist, or that the authorizer doesn't know to be on the node. Such a pod is

@@ -28,6 +28,7 @@ type server struct {
 	pods        []corev1.Pod
 	takes       time.Duration
 	err         error
+	listErr     error
 	gets, lists atomic.Int32
 }
 
@@ -53,7 +54,7 @@ func (s *server) List(_ context.Context, list client.ObjectList, options ...clie
 		return fmt.Errorf("a node may not list pods of %q", on)
 	}
 	list.(*corev1.PodList).Items = pods
-	return s.err
+	return errors.Join(s.err, s.listErr)
 }
 
 func (s *server) begin() []corev1.Pod {
@@ -164,6 +165,18 @@ func TestAListThatFailsSaysNothingOfAPod(t *testing.T) {
 			pod, err := live.Find(t.Context(), "uid-1", cached)
 			if !errors.Is(err, down) || pod != nil || !strings.Contains(err.Error(), "uid-1") {
 				t.Errorf("found %v (%v)", pod, err)
+			}
+		}
+	})
+}
+
+// An object that the API server can't decode fails a list of all pods, and not the read of another one.
+func TestAPodIsReadAloneIfAListFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &server{pods: manyPods(10), takes: 5 * time.Millisecond, listErr: errors.New("unable to decode")}
+		for i, pod := range findAll(t, NewLive(api, node), api.pods) {
+			if pod == nil || pod.UID != api.pods[i].UID {
+				t.Errorf("instead of %s, found %v", api.pods[i].UID, pod)
 			}
 		}
 	})
