@@ -17,10 +17,9 @@ import (
 const (
 	// onNode selects the pods of a node.
 	onNode = "spec.nodeName"
-	// slowList is how long a list takes that isn't shared for a minute. Pods can be large, and an API server may read those of all
-	// nodes for it.
-	slowList = time.Second
-	// unsharedFor is that minute.
+	// slowList is how long a list may take. After one that took longer, lists aren't shared for unsharedFor: pods can be large, and an
+	// API server may read those of all nodes for it.
+	slowList    = time.Second
 	unsharedFor = time.Minute
 )
 
